@@ -1,0 +1,20 @@
+"""genrecourse: what to change to be accepted. The public names, and nothing else."""
+
+from genrecourse.classifier import Classifier
+from genrecourse.datasets import load_dataset
+from genrecourse.errors import UserError
+from genrecourse.methods import METHODS
+from genrecourse.methods.genre import GenRe
+from genrecourse.methods.nearest import NearestNeighbour
+from genrecourse.schema import Feature, Schema
+
+__all__ = [
+    "METHODS",
+    "Classifier",
+    "Feature",
+    "GenRe",
+    "NearestNeighbour",
+    "Schema",
+    "UserError",
+    "load_dataset",
+]

@@ -1,0 +1,117 @@
+"""What may change into what: one truth for pairs, samplers, baselines and checks.
+
+`Rules.allowed(j, a, b)` decides for one feature, on any shapes that broadcast: pairs of rows
+(`feasible`), a row against every choice of a sampler (a mask), a block of sources against a block
+of targets. A value that stays as it is is always allowed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from genrecourse.encoding import TOLERANCE, Array, TableEncoder, unchanged
+from genrecourse.schema import Feature
+
+
+class Rules:
+    """The schema's rules in the scaled feature view F of an encoder."""
+
+    def __init__(self, encoder: TableEncoder):
+        self.features = list(encoder.schema)
+        self.immutable = np.array([f.role == "immutable" for f in self.features])
+        # per feature: where a changed value may lie, and how far it may move
+        self._low = np.full(len(self.features), -np.inf)
+        self._high = np.full(len(self.features), np.inf)
+        self._step = np.full(len(self.features), np.inf)
+        for j, (feature, block) in enumerate(zip(self.features, encoder.blocks, strict=True)):
+            if feature.range is not None:
+                self._low[j] = (feature.range[0] - block.low) / block.span
+                self._high[j] = (feature.range[1] - block.low) / block.span
+            if feature.max_step is not None:
+                self._step[j] = feature.max_step / block.span
+
+    def allowed(self, j: int, a: Any, b: Any) -> np.ndarray:
+        """May feature j go from a to b? Broadcasts; NaN is "missing"."""
+        feature = self.features[j]
+        a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+        with np.errstate(invalid="ignore"):
+            same = (np.abs(a - b) <= TOLERANCE) | (np.isnan(a) & np.isnan(b))
+            if self.immutable[j]:
+                return np.asarray(same)
+            # comparing with NaN is false: nothing moves to missing
+            free = (b >= self._low[j] - TOLERANCE) & (b <= self._high[j] + TOLERANCE)
+            if feature.direction == "increase":
+                free = free & (b >= a)  # from missing: not known to be a rise, so refused
+            elif feature.direction == "decrease":
+                free = free & (b <= a)
+            if np.isfinite(self._step[j]):
+                free = free & (np.abs(b - a) <= self._step[j] + TOLERANCE)
+        return np.asarray(same | free)
+
+    def is_free(self, j: int) -> bool:
+        """No rule can refuse a training row's value of feature j, so a check can be spared."""
+        feature = self.features[j]
+        if feature.is_category:
+            return feature.role == "mutable" and feature.direction == "any" and not feature.missing
+        return (
+            feature.role == "mutable"
+            and feature.direction == "any"
+            and feature.max_step is None
+            and not feature.missing
+            and self._low[j] <= 0.0  # training rows lie in [0, 1], so their values are in range
+            and self._high[j] >= 1.0
+        )
+
+    def feasible(self, F: Array, F_plus: Array) -> np.ndarray:
+        """(n,) booleans: every feature of row i may go from F[i] to F_plus[i]."""
+        answer = np.ones(np.broadcast_shapes(F.shape, F_plus.shape)[:-1], dtype=bool)
+        for j in range(len(self.features)):
+            answer &= self.allowed(j, F[..., j], F_plus[..., j])
+        return answer
+
+    def violations(self, F: Array, F_plus: Array) -> dict[str, np.ndarray]:
+        """(n, d) booleans for each feature that moved where it may not, by the kind of rule."""
+        broken = {
+            kind: np.zeros(F.shape, dtype=bool)
+            for kind in ("immutable", "direction", "range", "step", "missing", "category")
+        }
+        moved = ~unchanged(F, F_plus)
+        for j, feature in enumerate(self.features):
+            a, b, m = F[:, j], F_plus[:, j], moved[:, j]
+            with np.errstate(invalid="ignore"):
+                broken["immutable"][:, j] = m & self.immutable[j]
+                broken["missing"][:, j] = m & np.isnan(b)
+                broken["direction"][:, j] = m & _wrong_way(feature, a, b)
+                if feature.is_category:
+                    legal = np.isin(b, np.arange(len(feature.categories)))
+                    broken["category"][:, j] = m & ~legal & ~np.isnan(b)
+                outside = (b < self._low[j] - TOLERANCE) | (b > self._high[j] + TOLERANCE)
+                broken["range"][:, j] = m & outside
+                broken["step"][:, j] = m & ~(np.abs(b - a) <= self._step[j] + TOLERANCE)
+                if np.isinf(self._step[j]):
+                    broken["step"][:, j] = False
+        return broken
+
+    def clip(self, F: Array, F_plus: Array) -> Array:
+        """F_plus with numbers that moved too far brought back to their largest step."""
+        step = np.where(np.isnan(F), np.inf, self._step)
+        start = np.where(np.isnan(F), 0.0, F)
+        return np.clip(F_plus, start - step, start + step)
+
+    def revert(self, F: Array, F_plus: Array) -> Array:
+        """F_plus with every feature that breaks a rule put back as x had it."""
+        kept = F_plus.copy()
+        for j in range(len(self.features)):
+            broken = ~self.allowed(j, F[:, j], F_plus[:, j])
+            kept[broken, j] = F[broken, j]
+        return kept
+
+
+def _wrong_way(feature: Feature, a: Array, b: Array) -> np.ndarray:
+    if feature.direction == "increase":
+        return ~(b >= a)
+    if feature.direction == "decrease":
+        return ~(b <= a)
+    return np.zeros(a.shape, dtype=bool)

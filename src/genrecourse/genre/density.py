@@ -1,0 +1,102 @@
+"""Step 4: R_theta as a density: masks, loss and log_prob around the net.
+
+`RecourseDensity` joins the net with the bins, the rules and the cost. It speaks the scaled feature
+view F (float64 tensors, NaN missing) and keeps one promise everywhere, in training, in log_prob
+and in sampling: a choice that a rule forbids has probability zero, and x's own value is always
+open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from genrecourse.constraints import Rules
+from genrecourse.encoding import TOLERANCE
+from genrecourse.genre.bins import Bins
+from genrecourse.genre.model import RecourseNet
+
+
+@dataclass(frozen=True)
+class RecourseDensity:
+    """R_theta(x+ | x) on the choices of the mutable features; the others stay as x has them."""
+
+    net: RecourseNet
+    bins: Bins  # of the decoded features, in decoding order
+    rules: Rules
+    weights: Tensor  # (m,) cost weights of the decoded features
+    keep: bool = True  # False: the paper's plain bins, without the choice "as x has it"
+
+    @property
+    def decoded(self) -> Tensor:
+        return self.net.decoded
+
+    # ---- what each choice would be and cost ---------------------------------------------------
+
+    def choices(self, x: Tensor) -> Tensor:
+        """x (B, d) -> the value of every choice (B, m, K + 1); the last is x's own."""
+        own = x[:, self.decoded][..., None]
+        return torch.cat([self.bins.value.expand(len(x), -1, -1), own], dim=-1)
+
+    def choice_cost(self, x: Tensor) -> Tensor:
+        """x (B, d) -> C_j of every choice (B, m, K + 1), float32."""
+        values, own = self.choices(x), x[:, self.decoded][..., None]
+        gap = (values - own).abs()
+        moved = (gap > TOLERANCE).to(gap.dtype)
+        gap = torch.where(self.bins.is_number[:, None], gap, moved)
+        gap = torch.where(own.isnan(), 1.0, gap)  # supplying what was missing counts as a change
+        gap[..., -1] = 0.0
+        return (self.weights[:, None] * gap.nan_to_num(0.0)).float()
+
+    def allowed(self, x: Tensor) -> Tensor:
+        """x (B, d) -> booleans (B, m, K + 1): choices that exist and that no rule forbids."""
+        values, rows = self.bins.value.numpy(), x.numpy()
+        open_ = self.bins.real().expand(len(x), -1, -1).clone()
+        open_[..., :-1] &= ~self.bins.repeats_keep(x[:, self.decoded])
+        for i, j in enumerate(self.decoded.tolist()):
+            if not self.rules.is_free(j):
+                with np.errstate(invalid="ignore"):
+                    ok = self.rules.allowed(j, rows[:, j][:, None], values[i][None, :])
+                open_[:, i, :-1] &= torch.as_tensor(ok)
+        if not self.keep:
+            # plain bins: a bin that is x's own value is a bin again, and keep is the way out of a
+            # dead end only
+            same = self.bins.repeats_keep(x[:, self.decoded])
+            open_[..., :-1] |= same
+            open_[..., -1] = ~open_[..., :-1].any(-1)
+        return open_
+
+    # ---- training -----------------------------------------------------------------------------
+
+    def loss(self, x: Tensor, x_plus: Tensor, generator: torch.Generator) -> Tensor:
+        """Eq. (8): cross-entropy of the soft labels, summed over features, mean over the pairs.
+
+        The decoder is fed the choice drawn from each label, not the row's raw value, so that it
+        sees in training what it will see when sampling.
+        """
+        allowed = self.allowed(x)
+        label = self.bins.labels(x[:, self.decoded], x_plus[:, self.decoded], allowed).float()
+        u = torch.rand(*label.shape[:2], 1, generator=generator)
+        drawn = (label.cumsum(-1) < u).sum(-1).clamp_max(label.shape[-1] - 1)
+        fed = self.choices(x).gather(-1, drawn[..., None])[..., 0]
+        logits = self.net(x, fed, self.choice_cost(x))
+        log_p = logits.masked_fill(~allowed, -torch.inf).log_softmax(-1)
+        return -(label * log_p.masked_fill(~allowed, 0.0)).sum((-1, -2)).mean()
+
+    # ---- log_prob -----------------------------------------------------------------------------
+
+    @torch.inference_mode()
+    def log_prob(self, x_plus: Tensor, given: Tensor) -> Tensor:
+        """log R_theta(x_plus | given) (B,): the mass of the choices that stand for x_plus."""
+        x = given
+        allowed = self.allowed(x)
+        place = self.bins.nearest(x[:, self.decoded], x_plus[:, self.decoded], allowed)
+        fed = self.choices(x).gather(-1, place[..., None])[..., 0]
+        logits = self.net(x, fed, self.choice_cost(x))
+        log_p = logits.masked_fill(~allowed, -torch.inf).log_softmax(-1)
+        total = log_p.gather(-1, place[..., None])[..., 0].double().sum(-1)
+        possible = torch.as_tensor(self.rules.feasible(x.numpy(), x_plus.numpy()))
+        return torch.where(possible, total, -torch.inf)

@@ -1,0 +1,272 @@
+"""Step 3: R_theta(x+ | x), an encoder-decoder transformer over features.
+
+    R(x+ | x) = prod_j R(x+_j | x, x+_1 .. x+_{j-1}),   each factor a softmax over choices
+
+Tokens are features, not columns. Both sides embed *values*: a piecewise linear curve through
+learned points at fixed knots, so a value between two knots lies between their embeddings, and a
+category or "missing" is a knot of its own. Immutables are read by the encoder and not decoded:
+they are pinned by construction. Written to be read top to bottom.
+
+Letters: B rows, S sequences (rows x draws), d encoder tokens, m decoder tokens, W width, K choices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+@dataclass(frozen=True)
+class NetConfig:
+    """Sizes of the transformer."""
+
+    width: int = 64
+    heads: int = 4
+    feedforward: int = 128
+    encoder_layers: int = 2
+    decoder_layers: int = 2
+    dropout: float = 0.0
+
+
+COMPACT = NetConfig()
+PAPER = NetConfig(
+    width=32, heads=8, feedforward=32, encoder_layers=16, decoder_layers=16, dropout=0.1
+)
+
+
+class ValueEmbedding(nn.Module):
+    """(n, t) values in the scaled feature view -> (n, t, W); NaN (missing) has its own point."""
+
+    knots: Tensor
+
+    def __init__(self, knots: Tensor, width: int):
+        super().__init__()
+        self.register_buffer("knots", knots)  # (t, T) increasing, padded with +inf
+        n_features, self.n_knots = knots.shape
+        self.points = nn.Parameter(0.5 * torch.randn(n_features * (self.n_knots + 1), width))
+
+    def forward(self, values: Tensor, first: int = 0) -> Tensor:
+        """Embed features first, first + 1, ...; decoding embeds one at a time."""
+        knots = self.knots[first : first + values.shape[1]]
+        last = (knots.isfinite().sum(1) - 1).clamp_min(0)  # (t,)
+        gone = values.isnan()
+        v = values.nan_to_num(0.0)
+        right = torch.searchsorted(knots, v.T.contiguous(), right=True).T  # (n, t)
+        left = (right - 1).clamp_min(0).minimum(last)
+        right = right.minimum(last)
+        features = torch.arange(values.shape[1])
+        low, high = knots[features, left], knots[features, right]
+        share = ((v - low) / (high - low).clamp_min(1e-12)).clamp(0, 1).to(self.points.dtype)
+        base = (first + features) * (self.n_knots + 1)
+        left = torch.where(gone, self.n_knots, left) + base
+        right = torch.where(gone, self.n_knots, right) + base
+        a, b = functional.embedding(left, self.points), functional.embedding(right, self.points)
+        return torch.lerp(a, b, share[..., None])
+
+
+class Attention(nn.Module):
+    """Multi-head attention of queries to a memory of keys and values."""
+
+    def __init__(self, config: NetConfig):
+        super().__init__()
+        self.heads = config.heads
+        self.query = nn.Linear(config.width, config.width)
+        self.key_value = nn.Linear(config.width, 2 * config.width)
+        self.out = nn.Linear(config.width, config.width)
+
+    def split(self, x: Tensor) -> Tensor:
+        """(n, t, W) -> (n, heads, t, W / heads)."""
+        n, t, width = x.shape
+        return x.view(n, t, self.heads, width // self.heads).transpose(1, 2)
+
+    def remember(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of a memory, computed once."""
+        key, value = self.key_value(x).chunk(2, dim=-1)
+        return self.split(key), self.split(value)
+
+    def forward(self, x: Tensor, memory: tuple[Tensor, Tensor], causal: bool = False) -> Tensor:
+        mixed = functional.scaled_dot_product_attention(
+            self.split(self.query(x)), *memory, is_causal=causal
+        )
+        return self.out(mixed.transpose(1, 2).reshape(x.shape))
+
+    def step(self, x: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """One query a sequence: (S, W) against (S, heads, t, W / heads)."""
+        query = self.query(x).view(len(x), self.heads, 1, -1)
+        score = (query * key).sum(-1) / query.shape[-1] ** 0.5  # (S, heads, t)
+        mixed = (score.softmax(-1)[..., None] * value).sum(-2)
+        return self.out(mixed.reshape(x.shape))
+
+
+class FeedForward(nn.Sequential):
+    def __init__(self, config: NetConfig):
+        super().__init__(
+            nn.Linear(config.width, config.feedforward),
+            nn.ReLU(),
+            nn.Linear(config.feedforward, config.width),
+        )
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, config: NetConfig):
+        super().__init__()
+        self.norm_self, self.norm_feed = nn.LayerNorm(config.width), nn.LayerNorm(config.width)
+        self.attend = Attention(config)
+        self.feed = FeedForward(config)
+        self.drop = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.norm_self(x)
+        x = x + self.drop(self.attend(y, self.attend.remember(y)))
+        return x + self.drop(self.feed(self.norm_feed(x)))
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, cross-attention to the encoded x, feed-forward."""
+
+    def __init__(self, config: NetConfig):
+        super().__init__()
+        self.norm_self, self.norm_cross = nn.LayerNorm(config.width), nn.LayerNorm(config.width)
+        self.norm_feed = nn.LayerNorm(config.width)
+        self.attend, self.cross = Attention(config), Attention(config)
+        self.feed = FeedForward(config)
+        self.drop = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor, memory: tuple[Tensor, Tensor]) -> Tensor:
+        y = self.norm_self(x)
+        x = x + self.drop(self.attend(y, self.attend.remember(y), causal=True))
+        x = x + self.drop(self.cross(self.norm_cross(x), memory))
+        return x + self.drop(self.feed(self.norm_feed(x)))
+
+    def step(
+        self, x: Tensor, t: int, cache: tuple[Tensor, Tensor], memory: tuple[Tensor, Tensor]
+    ) -> Tensor:
+        """Position t of S = B * n sequences: (S, W) -> (S, W). `memory` has B rows only."""
+        y = self.norm_self(x)
+        key, value = self.attend.remember(y[:, None])
+        cache[0][:, :, t], cache[1][:, :, t] = key[:, :, 0], value[:, :, 0]
+        x = x + self.attend.step(y, cache[0][:, :, : t + 1], cache[1][:, :, : t + 1])
+        # the n draws of a row are n queries to one memory: nothing is copied for each draw
+        y = self.norm_cross(x).view(len(memory[0]), -1, x.shape[-1])
+        x = x + self.cross(y, memory).view(x.shape)
+        return x + self.feed(self.norm_feed(x))
+
+
+class RecourseNet(nn.Module):
+    """Logits over the choices of each mutable feature, given x and the features before it.
+
+    `knots` (d, T) are the embedding's knots of every feature; `decoded` (m,) says which features
+    are decoded, in decoding order. `choice_cost` gives the logits their known part: R holds the
+    factor exp(-lam * C_j), so the net only has to learn what is left.
+    """
+
+    decoded: Tensor
+
+    def __init__(
+        self, config: NetConfig, knots: Tensor, decoded: Tensor, n_choices: int, lam: float
+    ):
+        super().__init__()
+        d, m, width = len(knots), len(decoded), config.width
+        self.lam = lam
+        self.register_buffer("decoded", decoded)
+        self.embed_x = ValueEmbedding(knots, width)
+        self.embed_plus = ValueEmbedding(knots[decoded], width)
+        self.position_x = nn.Parameter(0.5 * torch.randn(d, width))
+        self.position_plus = nn.Parameter(0.5 * torch.randn(m, width))
+        self.kept = nn.Parameter(torch.zeros(m, width))  # "the feature before stayed as it was"
+        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.norm_x, self.norm_out = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.head = nn.Parameter(torch.randn(m, width, n_choices) * 0.5 / width**0.5)
+        self.bias = nn.Parameter(torch.zeros(m, n_choices))
+        self.cost_scale = nn.Parameter(torch.ones(m))
+
+    def _decoder_layers(self) -> list[DecoderLayer]:
+        return cast(list[DecoderLayer], list(self.decoder))
+
+    # ---- the encoder, once a row --------------------------------------------------------------
+
+    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """x (B, d) -> the encoded tokens (B, d, W) and the embedded x itself (B, d, W)."""
+        embedded = self.embed_x(x) + self.position_x
+        tokens = embedded
+        for layer in self.encoder:
+            tokens = layer(tokens)
+        return self.norm_x(tokens), embedded
+
+    # ---- training: all positions at once ------------------------------------------------------
+
+    def forward(self, x: Tensor, x_plus: Tensor, choice_cost: Tensor) -> Tensor:
+        """x (B, d), x_plus (B, m), choice_cost (B, m, K) -> logits (B, m, K)."""
+        encoded, embedded = self.encode(x)
+        own = embedded[:, self.decoded]
+        tokens = self.position_plus + own
+        before = self.embed_plus(x_plus) + self._kept(x[:, self.decoded], x_plus, slice(None))
+        tokens = torch.cat([tokens[:, :1], tokens[:, 1:] + before[:, :-1]], dim=1)  # shift by one
+        for layer in self._decoder_layers():
+            tokens = layer(tokens, layer.cross.remember(encoded))
+        out = torch.einsum("bmw,mwk->bmk", self.norm_out(tokens), self.head) + self.bias
+        return out - self.lam * self.cost_scale[:, None] * choice_cost
+
+    def _kept(self, x: Tensor, x_plus: Tensor, which: slice) -> Tensor:
+        same = (x == x_plus) | (x.isnan() & x_plus.isnan())
+        return same[..., None] * self.kept[which]
+
+    # ---- sampling: one position at a time -----------------------------------------------------
+
+    def start(self, x: Tensor, n: int) -> DecodingState:
+        """Encode x (B, d) and make room for n sequences a row."""
+        encoded, embedded = self.encode(x)
+        memory = [layer.cross.remember(encoded) for layer in self._decoder_layers()]
+        heads, size = memory[0][0].shape[1], memory[0][0].shape[3]
+        room = (len(x) * n, heads, len(self.decoded), size)
+        cache = [(torch.zeros(room), torch.zeros(room)) for _ in self.decoder]
+        return DecodingState(x[:, self.decoded], embedded[:, self.decoded], memory, cache, n)
+
+    def step(
+        self, state: DecodingState, t: int, before: Tensor | None, choice_cost: Tensor
+    ) -> Tensor:
+        """Logits (S, K) of position t, given the value chosen at t - 1 (S,) and costs (B, K)."""
+        token = (self.position_plus[t] + state.own[:, t]).repeat_interleave(state.n, dim=0)
+        if before is not None:
+            x_before = state.x[:, t - 1].repeat_interleave(state.n)
+            token = token + self.embed_plus(before[:, None], first=t - 1)[:, 0]
+            token = token + self._kept(x_before, before, slice(t - 1, t)).view(token.shape)
+        for layer, cache, memory in zip(
+            self._decoder_layers(), state.cache, state.memory, strict=True
+        ):
+            token = layer.step(token, t, cache, memory)
+        out = self.norm_out(token) @ self.head[t] + self.bias[t]
+        known = self.lam * self.cost_scale[t] * choice_cost
+        return out - known.repeat_interleave(state.n, dim=0)
+
+
+@dataclass
+class DecodingState:
+    """What decoding remembers between positions."""
+
+    x: Tensor  # (B, m) x's own values of the decoded features
+    own: Tensor  # (B, m, W) their embeddings
+    memory: list[tuple[Tensor, Tensor]]  # of each layer: keys and values of the encoded x
+    cache: list[tuple[Tensor, Tensor]]  # of each layer: keys and values decoded so far
+    n: int  # sequences a row
+
+
+def make_knots(F: Tensor, is_number: Tensor, n_levels: list[int], n_knots: int = 32) -> Tensor:
+    """Knots (d, T): quantiles of the training rows for a number, the levels for a category."""
+    rows = []
+    for j in range(F.shape[1]):
+        present = F[~F[:, j].isnan(), j]
+        if is_number[j]:
+            grid = torch.linspace(0, 1, n_knots, dtype=F.dtype)
+            rows.append(torch.quantile(present[:100_000], grid, interpolation="nearest").unique())
+        else:
+            rows.append(torch.arange(n_levels[j], dtype=F.dtype))
+    knots = torch.full((len(rows), max(map(len, rows))), torch.inf, dtype=F.dtype)
+    for j, row in enumerate(rows):
+        knots[j, : len(row)] = row
+    return knots

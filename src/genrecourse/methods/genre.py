@@ -1,0 +1,503 @@
+"""GenRe: recourse as one forward sample of a trained density R_theta(x+ | x)."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import torch
+
+from genrecourse.encoding import Array
+from genrecourse.errors import UserError
+from genrecourse.genre.bins import BinKind, make_bins
+from genrecourse.genre.density import RecourseDensity
+from genrecourse.genre.model import COMPACT, PAPER, NetConfig, RecourseNet, make_knots
+from genrecourse.genre.pairs import (
+    Pairs,
+    Targets,
+    lost_by_cap,
+    make_pairs,
+    make_targets,
+    match_codes,
+)
+from genrecourse.genre.sample import Draws, sample
+from genrecourse.genre.select import SelectRule, select
+from genrecourse.judge import CrossFittedJudge
+from genrecourse.methods.auto import choose_gamma
+from genrecourse.methods.base import Method, TrainingRows
+from genrecourse.noise import KeyedNoise
+from genrecourse.schema import Schema
+from genrecourse.training import TrainingPlan, TrainingReport, train
+
+# The grid that "auto" searches: fixed, the same for every data set.
+TEMPERATURE_GRID = (1.0, 0.5, 0.25, 0.1)
+MARGIN_GRID = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+HELD_OUT_ROWS = 400  # held-out sources that the automatic choices look at
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long and how fast R_theta learns."""
+
+    steps: int | None = 1000
+    epochs: int | None = None  # instead of steps: passes over the sources
+    batch_size: int = 512
+    lr: float = 2e-3
+    weight_decay: float = 0.01
+    schedule: Literal["constant", "one-cycle"] = "one-cycle"
+    held_out: float = 0.1  # share of the sources kept for the held-out loss and "auto"
+    patience: int | None = 6
+
+
+# The settings of the paper; `genre-paper` has all but the size of the net.
+PAPER_SETTINGS: dict[str, Any] = {
+    "gamma": 0.7,
+    "bins": "uniform",
+    "keep": False,
+    "temperature": 0.1,  # tau = 10
+    "select": "paper",
+    "n_draws": 10,
+}
+PAPER_PRESET: dict[str, Any] = {
+    **PAPER_SETTINGS,
+    "net": PAPER,
+    "training": Training(
+        steps=None,
+        epochs=2000,
+        batch_size=2048,
+        lr=1e-4,
+        weight_decay=0.0,
+        schedule="constant",
+        patience=None,
+    ),
+}
+
+
+class GenRe(Method):
+    """Trains R_theta(x+ | x), then samples it and selects.
+
+        R(x+ | x)  ∝  exp(-lam * C(x, x+)) * P(x+ | favourable) * [x+ is valid]           (Eq. 5)
+
+    Garg, Nagalapatti & Sarawagi, "From Search to Sampling: Generative Models for Robust Algorithmic
+    Recourse", ICLR 2025.
+
+    Parameters
+    ----------
+    lam: how much a unit of cost weighs against plausibility.
+    gamma: how sure h must be of a training target, on the scale where 0.5 is h's cutoff; "auto":
+        chosen on training rows without training a model.
+    temperature, margin: of sampling and selection; "auto": chosen with the one model trained, on
+        held-out rejected training rows, by a judge that never saw what it scores.
+    n_draws: how many samples the selection chooses from.
+    select: "likelihood", the likeliest and cheapest draw that h accepts with margin; "paper", the
+        draw that h likes best.
+    cost_weight: extra price of cost in the selection; log R already holds -lam * C.
+    sigma: noise added to sampled numbers, on the [0, 1] scale (Algorithm 2, line 6).
+    bins, n_bins, keep: the choices of a number; keep is the choice "as x has it".
+    top_k, max_targets, max_sources: cuts that bound time and memory; the estimate is consistent
+        only as the first two grow, and `fit_report_` says what mass they lose.
+    sources: "labelled", rejected rows whose outcome was unfavourable too (the paper); "rejected",
+        all rejected rows.
+    net, training: sizes and speed; `PAPER_PRESET` holds the paper's.
+    """
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        schema: Schema | None = None,
+        *,
+        lam: float = 5.0,
+        gamma: float | Literal["auto"] = "auto",
+        temperature: float | Literal["auto"] = "auto",
+        margin: float | Literal["auto"] = "auto",
+        n_draws: int = 32,
+        select: SelectRule = "likelihood",
+        cost_weight: float = 5.0,
+        sigma: float = 0.0,
+        bins: BinKind = "quantile",
+        n_bins: int = 50,
+        keep: bool = True,
+        top_k: int = 1000,
+        max_targets: int = 50_000,
+        max_sources: int = 50_000,
+        sources: Literal["labelled", "rejected"] = "labelled",
+        net: NetConfig = COMPACT,
+        training: Training = Training(),  # noqa: B008 - frozen
+        seed: int = 0,
+        progress: bool = False,
+    ):
+        super().__init__(classifier, schema, seed=seed)
+        self.lam = lam
+        self.gamma = gamma
+        self.temperature = temperature
+        self.margin = margin
+        self.n_draws = n_draws
+        self.select = select
+        self.cost_weight = cost_weight
+        self.sigma = sigma
+        self.bins = bins
+        self.n_bins = n_bins
+        self.keep = keep
+        self.top_k = top_k
+        self.max_targets = max_targets
+        self.max_sources = max_sources
+        self.sources = sources
+        self.net = net
+        self.training = training
+        self.progress = progress
+
+    # ---- fit ----------------------------------------------------------------------------------
+
+    def _fit(self, rows: TrainingRows) -> None:
+        clock = _Clock()
+        self.fit_report_: dict[str, Any] = {"seconds": clock.seconds}
+        rng = np.random.default_rng(self.seed)
+        fitted, held = self._split_sources(rows, rng)
+        judge = None
+        if "auto" in (self.gamma, self.temperature, self.margin):
+            judge = CrossFittedJudge(self.seed).fit(rows.Z, rows.favourable)
+            clock.lap("judge")
+        self._choose_gamma(rows, held, judge)
+        clock.lap("gamma")
+        targets = self._targets(rows, fitted, rng)
+        pairs = self._pairs(rows, fitted, targets)
+        pairs_held = self._pairs(rows, held, targets)
+        clock.lap("pairs")
+        self.density_ = self._density(rows, targets)
+        self._train(rows, fitted, held, targets, pairs, pairs_held)
+        clock.lap("training")
+        self._choose_sampling(rows.Z[held], judge)
+        clock.lap("sampling")
+
+    def _split_sources(
+        self, rows: TrainingRows, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Algorithm 1, line 1: D-, and a share of it held out."""
+        rejected = rows.confidence <= 0.5
+        if self.sources == "labelled":
+            rejected &= ~rows.favourable
+        found = rng.permutation(np.flatnonzero(rejected))[: self.max_sources]
+        if len(found) < 10:
+            raise UserError(
+                f"{self._where('fit')}: only {len(found)} of {len(rows.Z)} rows are rejected by "
+                "the classifier and have an unfavourable outcome; GenRe needs 10 to learn from. "
+                "Is the favourable outcome the right one, and the cutoff?"
+            )
+        n_held = max(5, round(self.training.held_out * len(found)))
+        return found[n_held:], found[:n_held]
+
+    def _choose_gamma(
+        self, rows: TrainingRows, held: np.ndarray, judge: CrossFittedJudge | None
+    ) -> None:
+        if self.gamma != "auto":
+            self.gamma_ = float(self.gamma)
+            return
+        assert judge is not None
+        self.gamma_, tried = choose_gamma(
+            rows,
+            held[:HELD_OUT_ROWS],
+            judge,
+            self.encoder_,
+            self.rules_,
+            lam=self.lam,
+            n_bins=self.n_bins,
+        )
+        self.fit_report_["gamma"] = {"chosen": self.gamma_, "tried": tried}
+
+    def _targets(self, rows: TrainingRows, fitted: np.ndarray, rng: np.random.Generator) -> Targets:
+        """Algorithm 1, line 1: D+, capped."""
+        found = np.flatnonzero(rows.favourable & (rows.confidence > self.gamma_))
+        if len(found) == 0:
+            raise UserError(
+                f"{self._where('fit')}: no row has a favourable outcome and a score above gamma "
+                f"{self.gamma_:g} (0.5 is the cutoff), so there is nobody to learn from. "
+                "Lower gamma, or look at the classifier's cutoff"
+            )
+        whole = make_targets(rows.Z[found], rows.F[found], self.rules_, self.n_bins)
+        self.fit_report_["targets"] = {"found": len(found), "used": len(found), "mass_lost": 0.0}
+        if len(found) <= self.max_targets:
+            return whole
+        kept = np.zeros(len(found), dtype=bool)
+        kept[rng.permutation(len(found))[: self.max_targets]] = True
+        some = fitted[:256]
+        lost = lost_by_cap(
+            rows.Z[some], rows.F[some], whole, kept, self.encoder_, self.rules_, self.lam
+        )
+        self.fit_report_["targets"] |= {"used": int(kept.sum()), "mass_lost": lost}
+        return Targets(whole.Z[kept], whole.F[kept], whole.codes[kept], whole.edges)
+
+    def _pairs(self, rows: TrainingRows, sources: np.ndarray, targets: Targets) -> Pairs:
+        pairs = make_pairs(
+            rows.Z[sources],
+            rows.F[sources],
+            targets,
+            self.encoder_,
+            self.rules_,
+            lam=self.lam,
+            top_k=self.top_k,
+        )
+        unpaired = len(sources) - len(pairs)
+        if len(pairs) == 0:
+            raise UserError(
+                f"{self._where('fit')}: none of {len(sources)} rejected rows has an accepted row "
+                f"that the rules let it reach (immutable: {self._immutable_names()}). Make a "
+                "feature mutable in the schema, or loosen a direction or step"
+            )
+        if unpaired:
+            warnings.warn(
+                f"{self._where('fit')}: {unpaired} of {len(sources)} rejected rows have no "
+                f"accepted row that the rules let them reach (immutable: "
+                f"{self._immutable_names()}); they are left out of training",
+                stacklevel=5,
+            )
+        self.fit_report_["pairs"] = {
+            "sources": len(pairs),
+            "unpaired": unpaired,
+            "mass_lost_by_top_k": pairs.lost_by_top_k,
+        }
+        return pairs
+
+    def _density(self, rows: TrainingRows, targets: Targets) -> RecourseDensity:
+        """The untrained R_theta: immutables are not decoded, the rest in column order."""
+        decoded = np.flatnonzero(~self.rules_.immutable)
+        if len(decoded) == 0:
+            raise UserError(f"{self._where('fit')}: every feature is immutable: nothing can change")
+        is_number = np.array([not f.is_category for f in self.schema_])
+        bins = make_bins(targets.F[:, decoded], is_number[decoded], self.n_bins, self.bins)
+        n_levels = [len(f.categories) for f in self.schema_]
+        knots = make_knots(torch.as_tensor(rows.F), torch.as_tensor(is_number), n_levels)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            net = RecourseNet(
+                self.net, knots, torch.as_tensor(decoded), bins.n_choices, lam=self.lam
+            )
+        weights = torch.tensor([f.cost_weight for f in self.schema_])[decoded]
+        self.targets_codes_ = np.unique(targets.codes, axis=0)
+        self.targets_edges_ = targets.edges
+        return RecourseDensity(net, bins, self.rules_, weights, keep=self.keep)
+
+    def _train(
+        self,
+        rows: TrainingRows,
+        fitted: np.ndarray,
+        held: np.ndarray,
+        targets: Targets,
+        pairs: Pairs,
+        pairs_held: Pairs,
+    ) -> None:
+        """Algorithm 1, lines 4-9."""
+        config = self.training
+        rng = np.random.default_rng([self.seed, 1])
+        generator = torch.Generator().manual_seed(self.seed)
+        carry = _Carry(self, targets)
+
+        def batches() -> Any:
+            while True:
+                order = rng.permutation(len(pairs))
+                if len(order) < config.batch_size:  # a small table: several draws a source
+                    order = np.tile(order, -(-config.batch_size // len(order)))
+                for i in range(0, len(order) - config.batch_size + 1, config.batch_size):
+                    batch = order[i : i + config.batch_size]
+                    source = rows.F[fitted[pairs.source[batch]]]
+                    yield carry(source, pairs.draw(batch, rng))
+
+        fixed = np.random.default_rng([self.seed, 2])
+        some = np.arange(len(pairs_held))[:1024]
+        held_x, held_plus = carry(
+            rows.F[held[pairs_held.source[some]]], pairs_held.draw(some, fixed)
+        )
+
+        def held_out() -> float:
+            same = torch.Generator().manual_seed(self.seed)
+            return float(self.density_.loss(held_x, held_plus, same))
+
+        per_epoch = max(1, len(pairs) // config.batch_size)
+        steps = config.steps or (config.epochs or 1) * per_epoch
+        plan = TrainingPlan(
+            steps=steps,
+            lr=config.lr,
+            weight_decay=config.weight_decay,
+            schedule=config.schedule,
+            clip=1.0,
+            eval_every=max(1, min(100, steps // 10)),
+            patience=config.patience,
+        )
+        report: TrainingReport = train(
+            self.density_.net,
+            lambda pair: self.density_.loss(pair[0], pair[1], generator),
+            batches(),
+            plan,
+            held_out=held_out,
+            label="R(x+|x)",
+            progress=self.progress,
+        )
+        self.fit_report_["training"] = asdict(report)
+        self.fit_report_["training"]["pairs_per_second"] = (
+            report.steps * config.batch_size / max(report.seconds, 1e-9)
+        )
+
+    def _choose_sampling(self, Z: Array, judge: CrossFittedJudge | None) -> None:
+        """Temperature and margin with the model that was trained, on held-out rejected rows."""
+        self.temperature_ = 1.0 if self.temperature == "auto" else float(self.temperature)
+        self.margin_ = 0.5 if self.margin == "auto" else float(self.margin)
+        temperatures: tuple[float, ...] = (self.temperature_,)
+        margins: tuple[float, ...] = (self.margin_,)
+        if self.temperature == "auto":
+            temperatures = TEMPERATURE_GRID
+        if self.margin == "auto" and self.select == "likelihood":
+            margins = MARGIN_GRID
+        if judge is None or len(temperatures) * len(margins) == 1:
+            return
+        Z = Z[:HELD_OUT_ROWS]
+        every = np.arange(len(Z))
+        lines, chosen = [], []
+        for temperature in temperatures:
+            draws = self._draw(Z, KeyedNoise(self.seed), temperature)
+            known = self._known(Z, draws)
+            for margin in margins:
+                pick = self._select(draws, known, margin)
+                chosen.append(self.encoder_.from_features(draws.F[every, pick]))
+                lines.append(
+                    {
+                        "temperature": temperature,
+                        "margin": margin,
+                        "cost": float(known[1][every, pick].mean()),
+                        "h_valid": float((known[0][every, pick] > 0.5).mean()),
+                    }
+                )
+        for line, verdict in zip(lines, _judge_once(judge, chosen), strict=True):
+            line["val"], line["lof"] = verdict
+            line["score"] = sum(verdict) - line["cost"] / len(self.schema_)
+        best = max(lines, key=lambda line: line["score"])
+        self.temperature_, self.margin_ = best["temperature"], best["margin"]
+        self.fit_report_["sampling"] = {"chosen": best, "tried": lines, "rows": len(Z)}
+
+    # ---- recourse -----------------------------------------------------------------------------
+
+    def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
+        draws = self._draw(Z, noise, self.temperature_)
+        pick = self._select(draws, self._known(Z, draws), self.margin_)
+        return self.encoder_.from_features(draws.F[np.arange(len(Z)), pick])
+
+    def _select(self, draws: Draws, known: tuple[Array, Array], margin: float) -> np.ndarray:
+        confidence, cost = known
+        return select(
+            confidence,
+            draws.log_prob + draws.log_weight,
+            cost,
+            rule=self.select,
+            margin=margin,
+            cost_weight=self.cost_weight,
+        )
+
+    def _draw(self, Z: Array, noise: KeyedNoise, temperature: float, n: int | None = None) -> Draws:
+        F = self.encoder_.to_features(Z)
+        draws = sample(
+            self.density_,
+            F,
+            n or self.n_draws,
+            temperature=temperature,
+            noise=noise,
+            sigma=self.sigma,
+        )
+        if self.bins == "uniform" or self.sigma > 0:  # values that no row has: make them legal
+            N, n_draws, d = draws.F.shape
+            repeated = self.encoder_.from_features(F.repeat(n_draws, axis=0))
+            flat = self._legal(repeated, self.encoder_.from_features(draws.F.reshape(-1, d)))
+            legal = self.encoder_.to_features(flat).reshape(N, n_draws, d)
+            draws = Draws(legal, draws.log_prob, draws.log_weight)
+        return draws
+
+    def _known(self, Z: Array, draws: Draws) -> tuple[Array, Array]:
+        """h's confidence in each draw and its cost, both (N, n)."""
+        N, n, d = draws.F.shape
+        Z_plus = self.encoder_.from_features(draws.F.reshape(-1, d))
+        confidence = self._confidence(Z_plus).reshape(N, n)
+        return confidence, self.cost_(Z[:, None, :], Z_plus.reshape(N, n, -1))
+
+    def _reason(self, Z: Array) -> np.ndarray:
+        """`no-feasible-target`: no accepted training row shares this person's immutables."""
+        codes = match_codes(self.encoder_.to_features(Z), self.rules_, self.targets_edges_)
+        known = {tuple(row) for row in self.targets_codes_}
+        found = [tuple(row) in known for row in codes]
+        return np.where(found, "not-accepted", "no-feasible-target").astype(object)
+
+    # ---- the density's own verbs --------------------------------------------------------------
+
+    def sample(self, X: pd.DataFrame, n: int = 10) -> pd.DataFrame:
+        """n draws from R_theta(. | x) for each row, as a long frame indexed (row, draw)."""
+        self._check_fitted("sample")
+        X = self._ordered(X)
+        draws = self._draw(self.encoder_.encode(X), KeyedNoise(self.seed), self.temperature_, n)
+        like = X.iloc[np.repeat(np.arange(len(X)), n)]
+        Z_plus = self.encoder_.from_features(draws.F.reshape(len(like), -1))
+        table = self.encoder_.decode(Z_plus, like=like)
+        table.index = pd.MultiIndex.from_arrays(
+            [like.index, np.tile(np.arange(n), len(X))], names=["row", "draw"]
+        )
+        return table
+
+    def log_prob(self, x_plus: pd.DataFrame, given: pd.DataFrame) -> pd.Series:
+        """log R_theta(x_plus | given), row by row, at temperature 1 under the schema's masks."""
+        self._check_fitted("log_prob")
+        X, X_plus = self._ordered(given), self._ordered(x_plus)
+        if len(X) != len(X_plus):
+            raise UserError(
+                f"{self._where('log_prob')}: x_plus has {len(X_plus)} rows, given has {len(X)}"
+            )
+        F, F_plus = self.encoder_.features(X), self.encoder_.features(X_plus)
+        parts = [
+            self.density_.log_prob(
+                torch.as_tensor(F_plus[i : i + 1024]), torch.as_tensor(F[i : i + 1024])
+            )
+            for i in range(0, len(F), 1024)
+        ]
+        return pd.Series(torch.cat(parts).numpy(), index=X.index, name="log_prob")
+
+    def _immutable_names(self) -> list[str]:
+        return [f.name for f in self.schema_ if f.role == "immutable"]
+
+
+class _Carry:
+    """Pairs as tensors: x's own immutables carried over into x_plus, h checked again where that
+    changed the target (an immutable number that was matched by bin)."""
+
+    def __init__(self, method: GenRe, targets: Targets):
+        self.method, self.targets = method, targets
+        self.by_bin = any(edge is not None for edge in targets.edges)
+
+    def __call__(self, source: Array, target: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        immutable = self.method.rules_.immutable
+        F_plus = self.targets.F[target].copy()
+        F_plus[:, immutable] = source[:, immutable]
+        if self.by_bin:
+            Z_plus = self.method.encoder_.from_features(F_plus)
+            ok = self.method._confidence(Z_plus) > self.method.gamma_
+            if ok.any():
+                source, F_plus = source[ok], F_plus[ok]
+        return torch.as_tensor(source), torch.as_tensor(F_plus)
+
+
+def _judge_once(judge: CrossFittedJudge, tables: list[Array]) -> list[tuple[float, float]]:
+    """(val, lof) of each table; the same row often stands in many, so each is judged once."""
+    distinct, place = np.unique(np.concatenate(tables), axis=0, return_inverse=True)
+    valid, inlier = judge(distinct)
+    parts = np.split(place.reshape(-1), np.cumsum([len(t) for t in tables])[:-1])
+    return [(float(valid[p].mean()), float(inlier[p].mean())) for p in parts]
+
+
+class _Clock:
+    """Seconds of each stage, in order."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.seconds[name] = round(now - self._last, 3)
+        self._last = now
