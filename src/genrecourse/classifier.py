@@ -79,8 +79,8 @@ class Classifier:
     def score(self, X: pd.DataFrame) -> Array:
         """(n,) scores of the favourable outcome, checked."""
         predict = self._predictor()
-        parts = [predict(X.iloc[i : i + SCORE_CHUNK]) for i in range(0, len(X), SCORE_CHUNK)]
-        return self._checked(np.concatenate(parts), len(X))
+        chunks = [X.iloc[i : i + SCORE_CHUNK] for i in range(0, len(X), SCORE_CHUNK)]
+        return np.concatenate([self._checked(predict(chunk), len(chunk)) for chunk in chunks])
 
     def score_encoded(self, Z: Array, encoder: TableEncoder, like: pd.DataFrame) -> Array:
         """Scores of rows of Z; `like` is any table with the user's dtypes, one row at least.
@@ -89,11 +89,10 @@ class Classifier:
         original units, as it was trained.
         """
         if self.encoder is encoder and isinstance(self.model, nn.Module):
-            parts = [
-                _run_module(self.model, Z[i : i + SCORE_CHUNK])
-                for i in range(0, len(Z), SCORE_CHUNK)
-            ]
-            return self._checked(np.concatenate(parts), len(Z))
+            chunks = [Z[i : i + SCORE_CHUNK] for i in range(0, len(Z), SCORE_CHUNK)]
+            return np.concatenate(
+                [self._checked(_run_module(self.model, chunk), len(chunk)) for chunk in chunks]
+            )
         return self.score(encoder.table(Z, like))
 
     def confidence(self, scores: Array) -> Array:
@@ -110,7 +109,10 @@ class Classifier:
 
     def is_favourable(self, y: Any) -> np.ndarray:
         """Outcomes as booleans; the favourable one is named, or is the 1 of {0, 1}."""
-        labels = pd.Series(np.asarray(y)).reset_index(drop=True)
+        outcomes = np.asarray(y)
+        if outcomes.ndim != 1:
+            raise UserError(f"y has shape {outcomes.shape}; expected one outcome a row")
+        labels = pd.Series(outcomes)
         if labels.isna().any():
             raise UserError(f"y has {int(labels.isna().sum())} missing outcomes; drop those rows")
         seen = [plain(v) for v in labels.unique()]
@@ -184,7 +186,10 @@ class Classifier:
         return _run_module(self.model, X.to_numpy(dtype=np.float64))
 
     def _checked(self, scores: np.ndarray, n: int) -> Array:
-        scores = np.asarray(scores, dtype=np.float64)
+        try:
+            scores = np.asarray(scores, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"the classifier gave no numbers: {error}; it must score") from None
         if scores.ndim == 2 and scores.shape[1] == 1:
             scores = scores[:, 0]
         if scores.shape != (n,):
@@ -192,8 +197,13 @@ class Classifier:
                 f"the classifier gave shape {scores.shape} for {n} rows; expected ({n},): one "
                 "score of the favourable outcome a row"
             )
+        if np.isnan(scores).any():
+            raise UserError(
+                f"the classifier gave NaN for {int(np.isnan(scores).sum())} of {n} rows; it must "
+                "score every row, those with missing values too"
+            )
         low, high = self.score_range
-        bad = ~((scores >= low - 1e-6) & (scores <= high + 1e-6))  # NaN is bad too
+        bad = ~((scores >= low - 1e-6) & (scores <= high + 1e-6))
         if bad.any():
             raise UserError(
                 f"the classifier gave the score {scores[bad.argmax()]} outside {self.score_range}; "
@@ -208,7 +218,7 @@ def _run_module(module: nn.Module, Z: Array) -> Array:
     parameter = next(module.parameters(), None)
     dtype = parameter.dtype if parameter is not None else torch.float32
     with torch.inference_mode():
-        scores = module(torch.as_tensor(Z).to(dtype))
+        scores = module(torch.tensor(Z, dtype=dtype))  # a copy: a table's array may be read-only
     module.train(was_training)
     return np.asarray(scores.double().numpy())
 
@@ -264,6 +274,8 @@ def fit_mlp(
             f"y has {int(label.sum())} favourable outcomes in {len(label)} rows; a classifier "
             "needs both outcomes to learn from"
         )
+    if len(label) != len(X):
+        raise UserError(f"X has {len(X)} rows but y has {len(label)}")
     encoder = TableEncoder(schema).fit(X)
     Z = torch.as_tensor(encoder.encode(X), dtype=torch.float32)
     target = torch.as_tensor(label, dtype=torch.float32)

@@ -25,6 +25,7 @@ class Rules:
         self._low = np.full(len(self.features), -np.inf)
         self._high = np.full(len(self.features), np.inf)
         self._step = np.full(len(self.features), np.inf)
+        self._slack = np.array([block.slack for block in encoder.blocks])
         for j, (feature, block) in enumerate(zip(self.features, encoder.blocks, strict=True)):
             if feature.range is not None:
                 self._low[j] = (feature.range[0] - block.low) / block.span
@@ -41,13 +42,14 @@ class Rules:
             if self.immutable[j]:
                 return np.asarray(same)
             # comparing with NaN is false: nothing moves to missing
-            free = (b >= self._low[j] - TOLERANCE) & (b <= self._high[j] + TOLERANCE)
+            slack = self._slack[j]
+            free = (b >= self._low[j] - slack) & (b <= self._high[j] + slack)
             if feature.direction == "increase":
                 free = free & (b >= a)  # from missing: not known to be a rise, so refused
             elif feature.direction == "decrease":
                 free = free & (b <= a)
             if np.isfinite(self._step[j]):
-                free = free & (np.abs(b - a) <= self._step[j] + TOLERANCE)
+                free = free & (np.abs(b - a) <= self._step[j] + slack)
         return np.asarray(same | free)
 
     def is_free(self, j: int) -> bool:
@@ -87,9 +89,10 @@ class Rules:
                 if feature.is_category:
                     legal = np.isin(b, np.arange(len(feature.categories)))
                     broken["category"][:, j] = m & ~legal & ~np.isnan(b)
-                outside = (b < self._low[j] - TOLERANCE) | (b > self._high[j] + TOLERANCE)
+                slack = self._slack[j]
+                outside = (b < self._low[j] - slack) | (b > self._high[j] + slack)
                 broken["range"][:, j] = m & outside
-                broken["step"][:, j] = m & ~(np.abs(b - a) <= self._step[j] + TOLERANCE)
+                broken["step"][:, j] = m & ~(np.abs(b - a) <= self._step[j] + slack)
                 if np.isinf(self._step[j]):
                     broken["step"][:, j] = False
         return broken

@@ -34,6 +34,7 @@ class Block:
     low: float = 0.0
     span: float = 1.0
     has_flag: bool = False  # a number with a second column that says "missing"
+    slack: float = TOLERANCE  # how far rounding to the column's dtype may carry a value
 
     @property
     def columns(self) -> slice:
@@ -123,6 +124,7 @@ class TableEncoder:
                     F[part[:, 1] > 0.5, j] = np.nan
                 continue
             level = part.argmax(axis=1) if block.is_onehot else (part[:, 0] > 0.5)
+            level = np.minimum(level, block.n_levels - 1)  # one level only: there is no other
             F[:, j] = level
             if feature.missing:
                 F[level == block.n_levels - 1, j] = np.nan
@@ -188,7 +190,11 @@ def _make_block(feature: Feature, column: pd.Series, start: int) -> Block:
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     # a constant column has no range; it is scaled by 1 so that a change still has a price
     span = high - low if high > low else 1.0
-    return Block(start, start + 1 + feature.missing, 0, low, span, has_flag=feature.missing)
+    slack = TOLERANCE
+    if _numpy_dtype(column) == np.float32:  # 0.1 is 0.1000000015 there, and no rule is broken
+        largest = max(abs(v) for v in (low, high, *(feature.range or ())) if np.isfinite(v))
+        slack += 2.0**-23 * largest / span
+    return Block(start, start + 1 + feature.missing, 0, low, span, feature.missing, slack)
 
 
 def _check_column(feature: Feature, column: pd.Series) -> None:
@@ -202,7 +208,8 @@ def _check_column(feature: Feature, column: pd.Series) -> None:
         _level_index(feature, column)
         return
     is_bool = pd.api.types.is_bool_dtype(column.dtype)
-    if is_bool or not pd.api.types.is_numeric_dtype(column.dtype):
+    is_complex = pd.api.types.is_complex_dtype(column.dtype)
+    if is_bool or is_complex or not pd.api.types.is_numeric_dtype(column.dtype):
         if column.isna().all():
             return  # an all-missing column carries no dtype worth judging
         raise UserError(
@@ -214,7 +221,13 @@ def _check_column(feature: Feature, column: pd.Series) -> None:
 
 def _level_index(feature: Feature, column: pd.Series) -> Array:
     """Each cell's place in the schema's categories; NaN where missing."""
-    codes, uniques = pd.factorize(column)
+    try:
+        codes, uniques = pd.factorize(column)
+    except TypeError as error:  # lists and the like, which cannot be told apart
+        raise UserError(
+            f"column '{feature.name}' holds values that are none of its categories "
+            f"{list(feature.categories)}: {error}"
+        ) from None
     known = {(_kind(level), level): float(k) for k, level in enumerate(feature.categories)}
     places = np.empty(len(uniques) + 1)
     places[-1] = np.nan  # factorize gives -1 to a missing cell
@@ -240,9 +253,17 @@ def _kind(value: object) -> str:
 def _legal(feature: Feature, block: Block, scaled: Array) -> Array:
     """Scaled values -> original units, rounded to the feature's decimals, inside its range."""
     value = block.low + scaled * block.span
-    if feature.decimals is not None:
-        value = np.round(value, feature.decimals)
     low, high = feature.range or (block.low, block.low + block.span)
+    if feature.decimals is not None:
+        # the ends of the range need not have the feature's decimals: [0.5, 3.5] holds 1, 2 and 3
+        unit = 10.0**-feature.decimals
+        # rounding of a float32; an end that is off by part of a unit stays off
+        slack = np.minimum(0.01, 1e-7 * np.maximum(1.0, np.abs([low / unit, high / unit])))
+        first = float(np.ceil(low / unit - slack[0])) * unit
+        last = float(np.floor(high / unit + slack[1])) * unit
+        if first > last:  # the range holds no such number: nothing to move to, as the rules say
+            return np.asarray(value.round(feature.decimals))
+        value = value.clip(first, last).round(feature.decimals)
     return np.clip(value, low, high)
 
 
@@ -260,33 +281,57 @@ def _values(feature: Feature, block: Block, part: Array) -> Array | list[Any]:
 
 def _place(column: pd.Series, moved: np.ndarray, new: Array | list[Any]) -> pd.Series:
     """`column` with the moved cells replaced, in its own dtype where that can hold the values."""
+    place = np.flatnonzero(moved)
     if isinstance(new, np.ndarray):
-        return _place_numbers(column, moved, new)
-    dtype = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        unknown = sorted({v for v in new if v is not None} - set(dtype.categories))
+        return _place_numbers(column, place, new)
+    return _place_levels(column, place, new)
+
+
+def _place_levels(column: pd.Series, place: np.ndarray, new: list[Any]) -> pd.Series:
+    levels = list({(_kind(v), v): v for v in new}.values())
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        known = set(column.dtype.categories)
+        unknown = sorted((v for v in levels if v is not None and v not in known), key=str)
         column = column.cat.add_categories(unknown) if unknown else column.copy()
-    elif None in new and dtype.kind in "biu":
-        column = column.astype(object)
     else:
-        column = column.copy()
-    column.iloc[np.flatnonzero(moved)] = new  # type: ignore[call-overload]
+        column = column.copy() if _can_hold(column.dtype, levels) else column.astype(object)
+    column.iloc[place] = pd.Series(new, dtype=column.dtype).array  # type: ignore[call-overload]
     return column
 
 
-def _place_numbers(column: pd.Series, moved: np.ndarray, new: Array) -> pd.Series:
+def _can_hold(dtype: Any, levels: list[Any]) -> bool:
+    """Do these levels come back from a column of this dtype as they went in?"""
+    try:
+        cells = [plain(c) for c in pd.Series(levels, dtype=dtype)]
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return all(
+        pd.isna(cell) if level is None else (_kind(cell), cell) == (_kind(level), level)
+        for cell, level in zip(cells, levels, strict=True)
+    )
+
+
+def _place_numbers(column: pd.Series, place: np.ndarray, new: Array) -> pd.Series:
     here = ~np.isnan(new)
-    whole = np.array_equal(new[here], np.round(new[here]))
+    values: np.ndarray = new[here]
     nullable = pd.api.types.is_extension_array_dtype(column.dtype)
     if not pd.api.types.is_numeric_dtype(column.dtype):  # a column of nothing but missing cells
-        column = column.astype(np.float64)
-    elif pd.api.types.is_integer_dtype(column.dtype) and not (whole and (nullable or here.all())):
-        # the applicants' column happened to hold whole numbers; the plan needs more
-        column = column.astype("Float64" if nullable else np.float64)
+        column, nullable = column.astype(np.float64), False
+    elif pd.api.types.is_integer_dtype(column.dtype):
+        if np.array_equal(values, np.round(values)) and (nullable or here.all()):
+            values = values.astype(np.int64)
+            if not np.array_equal(values, values.astype(_numpy_dtype(column))):
+                column = column.astype("Int64" if nullable else np.int64)
+        else:
+            # the applicants' column happened to hold whole numbers; the plan needs more
+            column = column.astype("Float64" if nullable else np.float64)
     column = column.copy()
-    integer = pd.api.types.is_integer_dtype(column.dtype)
-    place = np.flatnonzero(moved)
-    column.iloc[place[here]] = new[here].astype(np.int64) if integer else new[here]
+    column.iloc[place[here]] = values.astype(_numpy_dtype(column))
     if not here.all():
         column.iloc[place[~here]] = pd.NA if nullable else np.nan
     return column
+
+
+def _numpy_dtype(column: pd.Series) -> Any:
+    """The numpy dtype of a column of numbers, also of a nullable one."""
+    return getattr(column.dtype, "numpy_dtype", column.dtype)

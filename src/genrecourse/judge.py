@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 import torch
+from scipy.special import expit
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import LocalOutlierFactor
@@ -21,6 +22,8 @@ from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 
 N_NEIGHBORS = 5
+RARE = 0.1
+N_CALIBRATION_FOLDS = 5
 
 
 class Judge:
@@ -30,35 +33,48 @@ class Judge:
     make a steadier and quicker forest for labels that are noisy.
     """
 
-    def __init__(self, seed: int = 0, *, min_leaf: int = 1, calibrated: bool = True):
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        balanced: bool = True,
+        min_leaf: int = 1,
+        calibrated: bool = True,
+    ):
         self.seed = seed
+        self.balanced = balanced
         self.min_leaf = min_leaf
         self.calibrated = calibrated
 
     def fit(self, Z: Array, y: np.ndarray) -> Judge:
+        favourable, least = int(np.sum(y)), N_CALIBRATION_FOLDS if self.calibrated else 1
+        if not least <= favourable <= len(y) - least:
+            raise UserError(
+                f"{favourable} of the {len(y)} rows for a judge are favourable; it needs {least} "
+                "or more of each outcome"
+            )
         self.forest_ = RandomForestClassifier(
             min_samples_leaf=self.min_leaf, random_state=self.seed, n_jobs=-1
         )
         if self.calibrated:
-            self.forest_ = CalibratedClassifierCV(self.forest_, method="isotonic")
-        self.forest_.fit(Z, y, sample_weight=compute_sample_weight("balanced", y))
+            self.forest_ = CalibratedClassifierCV(
+                self.forest_, method="isotonic", cv=N_CALIBRATION_FOLDS
+            )
+        weight = compute_sample_weight("balanced", y) if self.balanced else None
+        self.forest_.fit(Z, y, sample_weight=weight)
         accepted = self.probability(Z) > 0.5
         if accepted.sum() < 2:
             raise UserError(
                 f"a judge fitted on {len(Z)} rows accepts {int(accepted.sum())} of them; it needs "
                 "more favourable outcomes to know what accepted people look like"
             )
-        n_neighbors = min(N_NEIGHBORS, int(accepted.sum()) - 1)
-        self.lof_ = LocalOutlierFactor(n_neighbors=n_neighbors, novelty=True, n_jobs=-1)
-        with warnings.catch_warnings():
-            # duplicate rows fool a LOF with few neighbours; the protocol fixes five (docs say so)
-            warnings.filterwarnings("ignore", message="Duplicate values")
-            self.lof_.fit(Z[accepted])
+        self.lof_ = fit_lof(Z[accepted])
         return self
 
     def probability(self, Z: Array) -> Array:
         """(n,) probability of the favourable outcome."""
-        return np.asarray(self.forest_.predict_proba(Z)[:, 1])
+        # the forest's threads add up its votes in any order: leave their rounding errors out
+        return np.round(self.forest_.predict_proba(Z)[:, 1], 12)
 
     def valid(self, Z: Array) -> np.ndarray:
         return self.probability(Z) > 0.5
@@ -67,43 +83,72 @@ class Judge:
         return np.asarray(self.lof_.predict(Z) == 1)
 
 
-class CrossFittedJudge:
-    """Two judges, each fitted on one half of the training rows; each scores the other's half.
+def fit_lof(Z: Array) -> LocalOutlierFactor:
+    """The protocol's local outlier factor: five neighbours among rows of Z."""
+    # a tree answers each row by itself: the answer does not depend on the rows beside it
+    lof = LocalOutlierFactor(
+        n_neighbors=min(N_NEIGHBORS, len(Z) - 1), novelty=True, algorithm="kd_tree", n_jobs=-1
+    )
+    with warnings.catch_warnings():
+        # duplicate rows fool a LOF with few neighbours; the protocol fixes five (docs say so)
+        warnings.filterwarnings("ignore", message="Duplicate values")
+        return lof.fit(Z)
 
-    Its labels are noisy outcomes, so its forests have leaves of five rows.
+
+class CrossFittedJudge:
+    """Judges that each leave out one fold of the training rows, and judge only that fold.
+
+    Its labels are noisy outcomes, so its forests have leaves of five rows; and "likelier than not"
+    means just that, so the classes are not weighted equal unless one of them is so rare that no row
+    would ever be.
 
     A row that is no training row is scored by the judge that did not see the training row nearest
     to it, since generated rows are often near copies.
     """
 
-    def __init__(self, seed: int = 0):
+    def __init__(self, seed: int = 0, *, n_folds: int = 5):
         self.seed = seed
+        self.n_folds = n_folds
 
     def fit(self, Z: Array, y: np.ndarray) -> CrossFittedJudge:
         rng = np.random.default_rng(self.seed)
         fold = np.zeros(len(Z), dtype=int)
-        for label in (0, 1):  # both halves hold both outcomes
+        for label in (0, 1):  # every fold holds both outcomes
             rows = rng.permutation(np.flatnonzero(y == label))
-            fold[rows[: len(rows) // 2]] = 1
+            fold[rows] = np.arange(len(rows)) % self.n_folds
         self._Z, self._fold = Z, fold
+        rare = min(np.mean(y), 1 - np.mean(y)) < RARE
         self._judges = [
-            Judge(self.seed + f, min_leaf=5, calibrated=False).fit(Z[fold == f], y[fold == f])
-            for f in (0, 1)
+            Judge(self.seed + f, balanced=bool(rare), min_leaf=5, calibrated=False).fit(
+                Z[fold != f], y[fold != f]
+            )
+            for f in range(self.n_folds)
         ]
         return self
 
-    def __call__(self, Z: Array) -> tuple[np.ndarray, np.ndarray]:
-        """(valid, inlier), each (n,) booleans."""
+    def __call__(self, Z: Array) -> tuple[Array, np.ndarray]:
+        """(n,) probability of the favourable outcome, and (n,) booleans: inlier."""
         fold = self._fold[_nearest(Z, self._Z)]
-        valid, inlier = np.zeros(len(Z), dtype=bool), np.zeros(len(Z), dtype=bool)
+        probability, inlier = np.zeros(len(Z)), np.zeros(len(Z), dtype=bool)
         for f, judge in enumerate(self._judges):
-            rows = np.flatnonzero(fold != f)
+            rows = np.flatnonzero(fold == f)
             if len(rows):
-                valid[rows], inlier[rows] = judge.valid(Z[rows]), judge.inlier(Z[rows])
-        return valid, inlier
+                probability[rows] = judge.probability(Z[rows])
+                inlier[rows] = judge.inlier(Z[rows])
+        return probability, inlier
+
+
+def trust(probability: Array) -> Array:
+    """How likely it is that a row is valid, if a judge gives the outcome this probability.
+
+    A forest's probability is an estimate with an error of its own: 0.55 does not mean "valid".
+    """
+    return np.asarray(expit((probability - 0.45) / 0.08))
 
 
 def _nearest(Z: Array, others: Array, block: int = 512) -> np.ndarray:
+    if len(Z) == 0:
+        return np.zeros(0, dtype=np.int64)
     table = torch.as_tensor(others)
     parts = [
         torch.cdist(torch.as_tensor(Z[i : i + block]), table, p=1.0).argmin(1)

@@ -37,7 +37,8 @@ class KeyedNoise:
         count = int(np.prod(shape))
         counters = np.arange(offset, offset + count, dtype=np.uint64)
         words = _mix(keys[:, None] ^ _mix(counters)[None, :])
-        return ((words >> np.uint64(11)).astype(np.float64) + 0.5).reshape(-1, *shape) * 2.0**-53
+        # 52 bits and a half: exact in a float64, so that the ends 0 and 1 are never reached
+        return ((words >> np.uint64(12)).astype(np.float64) + 0.5).reshape(-1, *shape) * 2.0**-52
 
     def normal(self, keys: Words, shape: tuple[int, ...], offset: int = 0) -> np.ndarray:
         """(n, *shape) standard normals."""

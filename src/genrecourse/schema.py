@@ -30,7 +30,8 @@ class Feature(BaseModel):
     Rules speak of *changes*: a value that stays as x has it never breaks one.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # the open end of a range is written as the text "Infinity": JSON has no number for it
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
     name: str
     kind: Literal["number", "category"]
@@ -161,6 +162,8 @@ class Schema(BaseModel):
             text = Path(path).read_text(encoding="utf-8")
         except OSError as error:
             raise UserError(f"cannot read the schema {path}: {error.strerror}") from None
+        except UnicodeDecodeError as error:
+            raise UserError(f"cannot read the schema {path}: not UTF-8 text: {error}") from None
         return cls.from_json(text)
 
     # ---- lint -------------------------------------------------------------------------------
@@ -172,6 +175,9 @@ class Schema(BaseModel):
         """
         remarks = [remark for feature in self.features for remark in _lint_feature(feature)]
         if X is not None:
+            absent = [name for name in self.names if name not in X.columns]
+            if absent:
+                raise UserError(f"the table lacks the column(s) {absent}; it has {list(X.columns)}")
             for feature in self.features:
                 remarks += _lint_column(feature, X[feature.name])
         return remarks
@@ -199,6 +205,7 @@ def _infer_feature(column: pd.Series) -> Feature:
     name = str(column.name)
     if _is_number(column):
         values = column.dropna().to_numpy(dtype=np.float64)
+        single = getattr(column.dtype, "numpy_dtype", column.dtype) == np.float32
         if values.size == 0:
             raise UserError(f"column '{name}' is empty: every value is missing; drop it")
         check_finite(column)
@@ -206,7 +213,7 @@ def _infer_feature(column: pd.Series) -> Feature:
             name=name,
             kind="number",
             range=(float(values.min()), float(values.max())),
-            decimals=_decimals(values, single=column.dtype == np.float32),
+            decimals=_decimals(values, single=single),
             missing=missing,
         )
     if not _is_category(column):
@@ -217,7 +224,16 @@ def _infer_feature(column: pd.Series) -> Feature:
     levels, ordered = _levels(column)
     if not levels:
         raise UserError(f"column '{name}' is empty: every value is missing; drop it")
-    return Feature(name=name, kind="category", categories=levels, ordered=ordered, missing=missing)
+    return _build(
+        Feature,
+        {
+            "name": name,
+            "kind": "category",
+            "categories": levels,
+            "ordered": ordered,
+            "missing": missing,
+        },
+    )
 
 
 def _is_number(column: pd.Series) -> bool:
@@ -240,13 +256,18 @@ def _is_category(column: pd.Series) -> bool:
 def _levels(column: pd.Series) -> tuple[tuple[Level, ...], bool]:
     """The levels that occur, as plain Python values, in a stable order, and whether that order
     means something."""
-    present = {plain(v) for v in column.dropna().unique()}
-    odd = [v for v in present if not isinstance(v, bool | int | float | str)]
+    cells = column.dropna()
+    try:
+        seen = [plain(v) for v in cells.unique()]
+    except TypeError:  # lists and the like, which cannot be told apart
+        seen = list(cells)
+    odd = [v for v in seen if not isinstance(v, bool | int | float | str)]
     if odd:
         raise UserError(
             f"column '{column.name}' holds {type(odd[0]).__name__} values (first: {odd[0]!r}); "
             "a category is text, a number or true/false"
         )
+    present = set(seen)
     if isinstance(column.dtype, pd.CategoricalDtype):
         ordered = bool(column.dtype.ordered)
         return tuple(v for v in map(plain, column.dtype.categories) if v in present), ordered

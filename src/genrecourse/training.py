@@ -6,6 +6,7 @@ stopping, a held-out loss. The best weights by held-out loss are kept, Ctrl-C in
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -60,6 +61,7 @@ def train(
     report, best = TrainingReport(), None
     running, since_best = 0.0, 0
     started = time.perf_counter()
+    module.train()
     with _Bar(label, plan.steps, progress) as tick:
         try:
             for step in range(1, plan.steps + 1):
@@ -111,8 +113,11 @@ def _scheduler(
 ) -> torch.optim.lr_scheduler.LRScheduler:
     if plan.schedule == "constant":
         return torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0)
+    total, warmup = plan.steps + 1, plan.warmup
+    if warmup * total == 1:  # a rise of no steps, by which OneCycleLR would divide
+        warmup = math.nextafter(warmup, 1.0)
     return torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, max_lr=plan.lr, total_steps=plan.steps + 1, pct_start=plan.warmup
+        optimizer, max_lr=plan.lr, total_steps=total, pct_start=warmup
     )
 
 

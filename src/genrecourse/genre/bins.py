@@ -22,6 +22,8 @@ import torch
 from genrecourse.encoding import TOLERANCE, Array
 
 BinKind = Literal["quantile", "uniform"]
+ATOM_SHARE = 0.1
+KEEP_REACH = 3.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Bins:
     def labels(self, x: torch.Tensor, x_plus: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
         """Soft labels (n, d, K + 1) for pairs (n, d), no mass on choices that are not allowed."""
         log_kernel = torch.cat([self._log_kernel(x_plus), self._keep_kernel(x, x_plus)], dim=-1)
-        # >>> Eq. (8), keep included
+        # >>> Eq. (8), the labels, keep included
         label = torch.softmax(log_kernel.masked_fill(~allowed, -torch.inf), dim=-1)
         # <<<
         hard = self._hard_choice(x, x_plus, allowed)
@@ -78,7 +80,7 @@ class Bins:
         place = gap.argmin(-1)
         width = self.width.expand(*gap.shape).gather(-1, place[..., None])[..., 0]
         width = torch.where(width > 0, width, torch.nan)  # x sits on an atom: only equality counts
-        log_kernel = -((x_plus - x) ** 2) / (2 * width**2) - width.log()
+        log_kernel = -((x_plus - x) ** 2) / (2 * (KEEP_REACH * width) ** 2) - width.log()
         return log_kernel.nan_to_num(-torch.inf)[..., None]
 
     def _hard_choice(
@@ -88,6 +90,7 @@ class Bins:
         K = self.value.shape[1]
         same = ((x - x_plus).abs() <= TOLERANCE) | (x.isnan() & x_plus.isnan())
         on_atom = ((self.value - x_plus[..., None]).abs() <= TOLERANCE) & self.hard
+        on_atom &= allowed[..., :K]
         choice = torch.where(on_atom.any(-1), on_atom.int().argmax(-1), -1)
         keep_open = allowed[..., K]
         return torch.where(same & keep_open, K, choice)
@@ -121,15 +124,15 @@ def _choices(
         edges = np.linspace(distinct[0], distinct[-1], n_bins + 1)
         step = edges[1] - edges[0]
         return edges[:-1] + step / 2, np.full(n_bins, step), np.zeros(n_bins, dtype=bool)
-    atom = counts >= len(values) / n_bins
     mu = distinct
     if len(distinct) > n_bins:
-        rest = np.sort(values[~np.isin(values, distinct[atom])])
-        parts = np.array_split(rest, max(1, n_bins - int(atom.sum())))
+        own = counts >= len(values) / n_bins  # values that fill a bin by themselves
+        rest = np.sort(values[~np.isin(values, distinct[own])])
+        parts = np.array_split(rest, max(1, n_bins - int(own.sum())))
         # the middle element, so that every choice is a value that an accepted row has
         middles = [part[len(part) // 2] for part in parts if len(part)]
-        mu = np.unique(np.concatenate([distinct[atom], middles]))
-    hard = np.isin(mu, distinct[atom])
+        mu = np.unique(np.concatenate([distinct[own], middles]))
+    hard = np.isin(mu, distinct[counts >= ATOM_SHARE * len(values)])
     return mu, np.where(hard, 0.0, _half_gaps(mu)), hard
 
 

@@ -83,14 +83,20 @@ class RecourseDensity:
         drawn = (label.cumsum(-1) < u).sum(-1).clamp_max(label.shape[-1] - 1)
         fed = self.choices(x).gather(-1, drawn[..., None])[..., 0]
         logits = self.net(x, fed, self.choice_cost(x))
+        # >>> Eq. (8), the cross-entropy
         log_p = logits.masked_fill(~allowed, -torch.inf).log_softmax(-1)
         return -(label * log_p.masked_fill(~allowed, 0.0)).sum((-1, -2)).mean()
+        # <<<
 
     # ---- log_prob -----------------------------------------------------------------------------
 
     @torch.inference_mode()
     def log_prob(self, x_plus: Tensor, given: Tensor) -> Tensor:
-        """log R_theta(x_plus | given) (B,): the mass of the choices that stand for x_plus."""
+        """log R_theta(x_plus | given) (B,): the mass of the choices that stand for x_plus.
+
+        A number that is no choice has the mass of the closest one; a level that no accepted row
+        has, a missing value that may not stay and whatever breaks a rule have none.
+        """
         x = given
         allowed = self.allowed(x)
         place = self.bins.nearest(x[:, self.decoded], x_plus[:, self.decoded], allowed)
@@ -99,4 +105,7 @@ class RecourseDensity:
         log_p = logits.masked_fill(~allowed, -torch.inf).log_softmax(-1)
         total = log_p.gather(-1, place[..., None])[..., 0].double().sum(-1)
         possible = torch.as_tensor(self.rules.feasible(x.numpy(), x_plus.numpy()))
+        meant = x_plus[:, self.decoded]
+        exact = ((fed - meant).abs() <= TOLERANCE) | (fed.isnan() & meant.isnan())
+        possible &= (exact | (self.bins.is_number & ~meant.isnan())).all(-1)
         return torch.where(possible, total, -torch.inf)

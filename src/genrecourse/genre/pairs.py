@@ -22,7 +22,7 @@ from genrecourse.constraints import Rules
 from genrecourse.cost import Cost
 from genrecourse.encoding import Array, TableEncoder
 
-BLOCK_ENTRIES = 4_000_000  # entries of one block of costs: 32 MB in double precision
+BLOCK_ENTRIES = 1_000_000  # entries of one block of costs: 8 MB, a handful of them at a time
 
 
 def q_weights(costs: torch.Tensor, lam: float) -> torch.Tensor:
@@ -77,8 +77,8 @@ def match_codes(F: Array, rules: Rules, edges: tuple[np.ndarray | None, ...]) ->
     """(n, immutables) numbers that are equal where two rows agree on every immutable."""
     columns = []
     for j, edge in zip(np.flatnonzero(rules.immutable), edges, strict=True):
-        value = np.where(np.isnan(F[:, j]), -1e9, F[:, j])  # missing matches missing
-        columns.append(np.round(value, 9) if edge is None else np.searchsorted(edge, value))
+        code = np.round(F[:, j], 9) if edge is None else np.searchsorted(edge, F[:, j])
+        columns.append(np.where(np.isnan(F[:, j]), -1e9, code))  # missing matches missing only
     return np.stack(columns, axis=1) if columns else np.zeros((len(F), 0))
 
 
@@ -159,7 +159,7 @@ def lost_by_cap(
 ) -> float:
     """Mean share of Q's mass on targets that a cap leaves out (`kept`: booleans over targets)."""
     lost = [
-        q_weights(costs, lam)[:, ~kept[members]].sum(1)
+        q_weights(costs, lam) @ torch.as_tensor(~kept[members]).double()
         for _, members, costs in blocks(Z, F, targets, encoder, rules)
     ]
     return float(torch.cat(lost).nanmean()) if lost else 0.0

@@ -124,7 +124,8 @@ class _Chooser:
         self.u = torch.as_tensor(u).flatten(0, 1)  # (S, m)
         self.eps = None if eps is None else torch.as_tensor(eps).flatten(0, 1)
         self.allowed, self.values, self.extra = allowed, values, extra
-        self.chosen = torch.empty(len(self.u), len(density.decoded), dtype=torch.float64)
+        m = len(density.decoded)
+        self.chosen = torch.empty(len(self.u), m, dtype=torch.float64)  # Alg. 2, line 2
         self.log_prob = torch.zeros(len(self.u), dtype=torch.float64)
         self.log_weight = torch.zeros(len(self.u), dtype=torch.float64)
 

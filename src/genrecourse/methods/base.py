@@ -93,9 +93,8 @@ class Method(BaseEstimator):
         measured (`assess`), not encoded as NaN.
         """
         self._check_fitted("recourse")
-        X = self._ordered(X)
         Z = self.encoder_.encode(X)
-        rejected = ~self.classifier_.accepts(X)
+        rejected = ~self.classifier_.accepts(self._ordered(X))
         Z_plus = Z.copy()
         if rejected.any():
             found = self._recourse(Z[rejected], KeyedNoise(self.seed))

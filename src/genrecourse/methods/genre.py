@@ -26,26 +26,29 @@ from genrecourse.genre.pairs import (
 )
 from genrecourse.genre.sample import Draws, sample
 from genrecourse.genre.select import SelectRule, select
-from genrecourse.judge import CrossFittedJudge
-from genrecourse.methods.auto import choose_gamma
+from genrecourse.judge import CrossFittedJudge, fit_lof, trust
+from genrecourse.methods.auto import choose_gamma, clean
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Schema
 from genrecourse.training import TrainingPlan, TrainingReport, train
 
 # The grid that "auto" searches: fixed, the same for every data set.
-TEMPERATURE_GRID = (1.0, 0.5, 0.25, 0.1)
-MARGIN_GRID = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
-HELD_OUT_ROWS = 400  # held-out sources that the automatic choices look at
+TEMPERATURE_GRID = (0.5, 1.0, 0.25)  # the first stands unless another is clearly better
+MARGIN_GRID = (1.0, 0.0)  # the one that the targets had (gamma), or none (0.5); likewise
+CLEARLY = 0.02  # what a few hundred rows with few distinct x_plus can tell apart
+LOF_MARGIN = 0.15  # a tenth of the factor at which a row becomes an outlier
+LOOKED_AT = 400  # sources that the automatic choices look at, held-out ones first
 
 
 @dataclass(frozen=True)
 class Training:
     """How long and how fast R_theta learns."""
 
-    steps: int | None = 1000
-    epochs: int | None = None  # instead of steps: passes over the sources
-    batch_size: int = 512
+    epochs: int = 70  # passes over the sources ...
+    bounds: tuple[int, int] | None = (500, 1600)  # ... but at least and at most so many batches
+    steps: int | None = None  # exactly so many batches, whatever the sources
+    batch_size: int = 256
     lr: float = 2e-3
     weight_decay: float = 0.01
     schedule: Literal["constant", "one-cycle"] = "one-cycle"
@@ -59,15 +62,18 @@ PAPER_SETTINGS: dict[str, Any] = {
     "bins": "uniform",
     "keep": False,
     "temperature": 0.1,  # tau = 10
+    "margin": 0.5,
     "select": "paper",
+    "plausible": False,
+    "clean": False,
     "n_draws": 10,
 }
 PAPER_PRESET: dict[str, Any] = {
     **PAPER_SETTINGS,
     "net": PAPER,
     "training": Training(
-        steps=None,
         epochs=2000,
+        bounds=None,
         batch_size=2048,
         lr=1e-4,
         weight_decay=0.0,
@@ -96,6 +102,9 @@ class GenRe(Method):
     select: "likelihood", the likeliest and cheapest draw that h accepts with margin; "paper", the
         draw that h likes best.
     cost_weight: extra price of cost in the selection; log R already holds -lam * C.
+    plausible: pass over draws that a local outlier factor, fitted on accepted training rows, calls
+        outliers (only with select="likelihood").
+    clean: leave out of D+ what a judge that never saw it calls unlikely or outlying.
     sigma: noise added to sampled numbers, on the [0, 1] scale (Algorithm 2, line 6).
     bins, n_bins, keep: the choices of a number; keep is the choice "as x has it".
     top_k, max_targets, max_sources: cuts that bound time and memory; the estimate is consistent
@@ -114,9 +123,11 @@ class GenRe(Method):
         gamma: float | Literal["auto"] = "auto",
         temperature: float | Literal["auto"] = "auto",
         margin: float | Literal["auto"] = "auto",
-        n_draws: int = 32,
+        n_draws: int = 48,
         select: SelectRule = "likelihood",
-        cost_weight: float = 5.0,
+        cost_weight: float = 3.0,
+        plausible: bool = True,
+        clean: bool = True,
         sigma: float = 0.0,
         bins: BinKind = "quantile",
         n_bins: int = 50,
@@ -138,6 +149,8 @@ class GenRe(Method):
         self.n_draws = n_draws
         self.select = select
         self.cost_weight = cost_weight
+        self.plausible = plausible
+        self.clean = clean
         self.sigma = sigma
         self.bins = bins
         self.n_bins = n_bins
@@ -150,27 +163,50 @@ class GenRe(Method):
         self.training = training
         self.progress = progress
 
+    @staticmethod
+    def _test_params() -> dict[str, Any]:
+        """Settings for the contract's checks: all parts run, none for long."""
+        return {
+            "net": NetConfig(width=16, heads=2, feedforward=16, encoder_layers=1, decoder_layers=1),
+            "training": Training(steps=20, batch_size=64),
+            "n_draws": 4,
+            "n_bins": 12,
+        }
+
     # ---- fit ----------------------------------------------------------------------------------
 
     def _fit(self, rows: TrainingRows) -> None:
         clock = _Clock()
         self.fit_report_: dict[str, Any] = {"seconds": clock.seconds}
+        if self.rules_.immutable.all():
+            raise UserError(f"{self._where('fit')}: every feature is immutable: nothing can change")
         rng = np.random.default_rng(self.seed)
         fitted, held = self._split_sources(rows, rng)
         judge = None
-        if "auto" in (self.gamma, self.temperature, self.margin):
+        if self.clean or "auto" in (self.gamma, self.temperature, self.margin):
             judge = CrossFittedJudge(self.seed).fit(rows.Z, rows.favourable)
             clock.lap("judge")
-        self._choose_gamma(rows, held, judge)
+        looked_at = np.concatenate([held, fitted])[:LOOKED_AT]
+        accepted = np.flatnonzero(rows.favourable & (rows.confidence > 0.5))
+        self.lof_: Any = None
+        if self.plausible and len(accepted) > 1:
+            self.lof_ = fit_lof(rows.Z[accepted])
+        self._choose_gamma(rows, looked_at, accepted, judge)
+        if self.clean and judge is not None:
+            accepted = clean(rows, accepted, judge, self.rules_)
         clock.lap("gamma")
-        targets = self._targets(rows, fitted, rng)
+        targets = self._targets(rows, fitted, accepted, rng)
         pairs = self._pairs(rows, fitted, targets)
         pairs_held = self._pairs(rows, held, targets)
+        self._report_pairs(fitted, held, pairs, pairs_held)
         clock.lap("pairs")
         self.density_ = self._density(rows, targets)
-        self._train(rows, fitted, held, targets, pairs, pairs_held)
+        if len(pairs_held):
+            self._train(rows, fitted, held, targets, pairs, pairs_held)
+        else:  # a few held-out rows, none of which has a target: watch the loss of the others
+            self._train(rows, fitted, fitted, targets, pairs, pairs)
         clock.lap("training")
-        self._choose_sampling(rows.Z[held], judge)
+        self._choose_sampling(rows.Z[looked_at], judge)
         clock.lap("sampling")
 
     def _split_sources(
@@ -191,7 +227,11 @@ class GenRe(Method):
         return found[n_held:], found[:n_held]
 
     def _choose_gamma(
-        self, rows: TrainingRows, held: np.ndarray, judge: CrossFittedJudge | None
+        self,
+        rows: TrainingRows,
+        sources: np.ndarray,
+        accepted: np.ndarray,
+        judge: CrossFittedJudge | None,
     ) -> None:
         if self.gamma != "auto":
             self.gamma_ = float(self.gamma)
@@ -199,18 +239,26 @@ class GenRe(Method):
         assert judge is not None
         self.gamma_, tried = choose_gamma(
             rows,
-            held[:HELD_OUT_ROWS],
+            sources,
+            accepted,
             judge,
             self.encoder_,
             self.rules_,
             lam=self.lam,
             n_bins=self.n_bins,
+            seed=self.seed,
         )
         self.fit_report_["gamma"] = {"chosen": self.gamma_, "tried": tried}
 
-    def _targets(self, rows: TrainingRows, fitted: np.ndarray, rng: np.random.Generator) -> Targets:
-        """Algorithm 1, line 1: D+, capped."""
-        found = np.flatnonzero(rows.favourable & (rows.confidence > self.gamma_))
+    def _targets(
+        self,
+        rows: TrainingRows,
+        fitted: np.ndarray,
+        accepted: np.ndarray,
+        rng: np.random.Generator,
+    ) -> Targets:
+        """Algorithm 1, line 1: D+ among the accepted rows, capped."""
+        found = accepted[rows.confidence[accepted] > self.gamma_]
         if len(found) == 0:
             raise UserError(
                 f"{self._where('fit')}: no row has a favourable outcome and a score above gamma "
@@ -231,7 +279,7 @@ class GenRe(Method):
         return Targets(whole.Z[kept], whole.F[kept], whole.codes[kept], whole.edges)
 
     def _pairs(self, rows: TrainingRows, sources: np.ndarray, targets: Targets) -> Pairs:
-        pairs = make_pairs(
+        return make_pairs(
             rows.Z[sources],
             rows.F[sources],
             targets,
@@ -240,32 +288,37 @@ class GenRe(Method):
             lam=self.lam,
             top_k=self.top_k,
         )
-        unpaired = len(sources) - len(pairs)
+
+    def _report_pairs(
+        self, fitted: np.ndarray, held: np.ndarray, pairs: Pairs, pairs_held: Pairs
+    ) -> None:
+        """How many sources have a target; those that have none are counted in one warning."""
+        total = len(fitted) + len(held)
+        unpaired = total - len(pairs) - len(pairs_held)
         if len(pairs) == 0:
             raise UserError(
-                f"{self._where('fit')}: none of {len(sources)} rejected rows has an accepted row "
-                f"that the rules let it reach (immutable: {self._immutable_names()}). Make a "
-                "feature mutable in the schema, or loosen a direction or step"
+                f"{self._where('fit')}: {unpaired} of {total} rejected rows have no accepted row "
+                f"that the rules let them reach (immutable: {self._immutable_names()}), which "
+                "leaves nothing to learn from. Make a feature mutable in the schema, or loosen a "
+                "direction or step"
             )
         if unpaired:
             warnings.warn(
-                f"{self._where('fit')}: {unpaired} of {len(sources)} rejected rows have no "
+                f"{self._where('fit')}: {unpaired} of {total} rejected rows have no "
                 f"accepted row that the rules let them reach (immutable: "
                 f"{self._immutable_names()}); they are left out of training",
-                stacklevel=5,
+                stacklevel=4,
             )
-        self.fit_report_["pairs"] = {
+        self.fit_report_["pairs"] = {  # of the sources trained on
             "sources": len(pairs),
-            "unpaired": unpaired,
+            "unpaired": len(fitted) - len(pairs),
             "mass_lost_by_top_k": pairs.lost_by_top_k,
         }
-        return pairs
 
     def _density(self, rows: TrainingRows, targets: Targets) -> RecourseDensity:
-        """The untrained R_theta: immutables are not decoded, the rest in column order."""
+        """Algorithm 1, line 2: R_theta, untrained. Immutables are not decoded, the rest in column
+        order."""
         decoded = np.flatnonzero(~self.rules_.immutable)
-        if len(decoded) == 0:
-            raise UserError(f"{self._where('fit')}: every feature is immutable: nothing can change")
         is_number = np.array([not f.is_category for f in self.schema_])
         bins = make_bins(targets.F[:, decoded], is_number[decoded], self.n_bins, self.bins)
         n_levels = [len(f.categories) for f in self.schema_]
@@ -316,7 +369,8 @@ class GenRe(Method):
             return float(self.density_.loss(held_x, held_plus, same))
 
         per_epoch = max(1, len(pairs) // config.batch_size)
-        steps = config.steps or (config.epochs or 1) * per_epoch
+        low, high = config.bounds or (1, 10**9)
+        steps = config.steps or min(max(config.epochs * per_epoch, low), high)
         plan = TrainingPlan(
             steps=steps,
             lr=config.lr,
@@ -349,10 +403,9 @@ class GenRe(Method):
         if self.temperature == "auto":
             temperatures = TEMPERATURE_GRID
         if self.margin == "auto" and self.select == "likelihood":
-            margins = MARGIN_GRID
+            margins = tuple(0.5 + share * (self.gamma_ - 0.5) for share in MARGIN_GRID)
         if judge is None or len(temperatures) * len(margins) == 1:
             return
-        Z = Z[:HELD_OUT_ROWS]
         every = np.arange(len(Z))
         lines, chosen = [], []
         for temperature in temperatures:
@@ -373,6 +426,8 @@ class GenRe(Method):
             line["val"], line["lof"] = verdict
             line["score"] = sum(verdict) - line["cost"] / len(self.schema_)
         best = max(lines, key=lambda line: line["score"])
+        if best["score"] <= lines[0]["score"] + CLEARLY:
+            best = lines[0]
         self.temperature_, self.margin_ = best["temperature"], best["margin"]
         self.fit_report_["sampling"] = {"chosen": best, "tried": lines, "rows": len(Z)}
 
@@ -385,6 +440,11 @@ class GenRe(Method):
 
     def _select(self, draws: Draws, known: tuple[Array, Array], margin: float) -> np.ndarray:
         confidence, cost = known
+
+        def plausible(rows: np.ndarray, picks: np.ndarray) -> np.ndarray:
+            Z_plus = self.encoder_.from_features(draws.F[rows, picks])
+            return np.asarray(self.lof_.decision_function(Z_plus) > LOF_MARGIN)
+
         return select(
             confidence,
             draws.log_prob + draws.log_weight,
@@ -392,6 +452,7 @@ class GenRe(Method):
             rule=self.select,
             margin=margin,
             cost_weight=self.cost_weight,
+            plausible=plausible if self.lof_ is not None else None,
         )
 
     def _draw(self, Z: Array, noise: KeyedNoise, temperature: float, n: int | None = None) -> Draws:
@@ -404,7 +465,8 @@ class GenRe(Method):
             noise=noise,
             sigma=self.sigma,
         )
-        if self.bins == "uniform" or self.sigma > 0:  # values that no row has: make them legal
+        if self.bins == "uniform" or self.sigma > 0:
+            # Alg. 2, line 8: values that no row has are made legal; a category is by its choice
             N, n_draws, d = draws.F.shape
             repeated = self.encoder_.from_features(F.repeat(n_draws, axis=0))
             flat = self._legal(repeated, self.encoder_.from_features(draws.F.reshape(-1, d)))
@@ -431,7 +493,6 @@ class GenRe(Method):
     def sample(self, X: pd.DataFrame, n: int = 10) -> pd.DataFrame:
         """n draws from R_theta(. | x) for each row, as a long frame indexed (row, draw)."""
         self._check_fitted("sample")
-        X = self._ordered(X)
         draws = self._draw(self.encoder_.encode(X), KeyedNoise(self.seed), self.temperature_, n)
         like = X.iloc[np.repeat(np.arange(len(X)), n)]
         Z_plus = self.encoder_.from_features(draws.F.reshape(len(like), -1))
@@ -485,7 +546,8 @@ class _Carry:
 def _judge_once(judge: CrossFittedJudge, tables: list[Array]) -> list[tuple[float, float]]:
     """(val, lof) of each table; the same row often stands in many, so each is judged once."""
     distinct, place = np.unique(np.concatenate(tables), axis=0, return_inverse=True)
-    valid, inlier = judge(distinct)
+    probability, inlier = judge(distinct)
+    valid = trust(probability)
     parts = np.split(place.reshape(-1), np.cumsum([len(t) for t in tables])[:-1])
     return [(float(valid[p].mean()), float(inlier[p].mean())) for p in parts]
 

@@ -10,7 +10,7 @@ from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 from genrecourse.genre.pairs import blocks, make_targets
 from genrecourse.judge import CrossFittedJudge
-from genrecourse.methods.auto import choose_gamma
+from genrecourse.methods.auto import choose_gamma, clean
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Schema
@@ -46,27 +46,38 @@ class NearestNeighbour(Method):
         self.n_bins = n_bins
 
     def _fit(self, rows: TrainingRows) -> None:
-        keep = rows.favourable if self.labelled else np.ones(len(rows.Z), dtype=bool)
+        keep = rows.confidence > 0.5
+        if self.labelled:
+            keep &= rows.favourable
         if self.gamma == "auto":
-            judge = CrossFittedJudge(self.seed).fit(rows.Z, rows.favourable)
-            rng = np.random.default_rng(self.seed)
-            rejected = np.flatnonzero(~rows.favourable & (rows.confidence <= 0.5))
-            sources = rng.permutation(rejected)[:500]
-            self.gamma_, _ = choose_gamma(
-                rows, sources, judge, self.encoder_, self.rules_, lam=self.lam, n_bins=self.n_bins
-            )
-            keep = keep & (rows.confidence > self.gamma_)
-            valid, inlier = judge(rows.Z[keep])
-            keep[np.flatnonzero(keep)[~(valid & inlier)]] = False
+            keep = self._clean(rows, keep)
         else:
             self.gamma_ = self.gamma
-            keep = keep & (rows.confidence > self.gamma_)
+        keep &= rows.confidence > self.gamma_
         if not keep.any():
             raise UserError(
                 f"NearestNeighbour.fit: none of {len(rows.Z)} rows is accepted with gamma "
                 f"{self.gamma_}; lower gamma"
             )
         self.targets_ = make_targets(rows.Z[keep], rows.F[keep], self.rules_, self.n_bins)
+
+    def _clean(self, rows: TrainingRows, keep: np.ndarray) -> np.ndarray:
+        """Choose gamma and leave out what a judge does not vouch for, as GenRe does."""
+        judge = CrossFittedJudge(self.seed).fit(rows.Z, rows.favourable)
+        rejected = np.flatnonzero(~rows.favourable & (rows.confidence <= 0.5))
+        self.gamma_, _ = choose_gamma(
+            rows,
+            np.random.default_rng(self.seed).permutation(rejected)[:400],
+            np.flatnonzero(keep),
+            judge,
+            self.encoder_,
+            self.rules_,
+            lam=self.lam,
+            n_bins=self.n_bins,
+            seed=self.seed,
+        )
+        found = clean(rows, np.flatnonzero(keep), judge, self.rules_)
+        return np.isin(np.arange(len(keep)), found)
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         F = self.encoder_.to_features(Z)

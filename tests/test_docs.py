@@ -1,0 +1,155 @@
+"""The pages under docs/ say what is true of the code."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
+EQUATIONS = (ROOT / "docs" / "equations.md").read_text(encoding="utf-8")
+NOTATION = (ROOT / "docs" / "notation.md").read_text(encoding="utf-8")
+
+EQUATION_MARK = re.compile(r"# >>> Eq\. \((\d+)\)")
+# a comment "# Alg. 2, line 4" or a docstring that opens with "Algorithm 1, lines 4-9"
+LINE_MARK = re.compile(r'(?:# |""")Alg(?:\.|orithm) (\d), lines? (\d+)(?:-(\d+))?')
+
+
+def table_rows(text: str) -> list[list[str]]:
+    """The cells of every table row, heads and rulers left out."""
+    lines = text.splitlines()
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line, after in zip(lines, [*lines[1:], ""], strict=True)
+        if line.startswith("|") and not line.startswith("|--") and not after.startswith("|--")
+    ]
+    assert rows
+    return rows
+
+
+def names_in(text: str) -> list[str]:
+    return re.findall(r"`(genrecourse\.[\w.]+)`", text)
+
+
+def resolve(name: str) -> Any:
+    """The object that a dotted name stands for."""
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            found = getattr(found, part)
+        return found
+    raise ModuleNotFoundError(name)
+
+
+def marks(pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:
+    """Every mark in the package, with the dotted name of the function or class around it."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        tree = ast.parse(text)
+        for number, line in enumerate(text.splitlines(), start=1):
+            for found in pattern.finditer(line):
+                yield found, ".".join([module, *enclosing(tree, number)])
+
+
+def enclosing(node: ast.AST, line: int) -> list[str]:
+    """Names of the classes and functions that hold a line, outermost first."""
+    for child in ast.iter_child_nodes(node):
+        if getattr(child, "lineno", line + 1) <= line <= (getattr(child, "end_lineno", 0) or 0):
+            named = isinstance(child, ast.ClassDef | ast.FunctionDef)
+            return ([child.name] if named else []) + enclosing(child, line)
+    return []
+
+
+def test_every_function_named_in_equations_exists() -> None:
+    names = names_in(EQUATIONS)
+    assert len(names) > 20
+    for name in names:
+        resolve(name)
+
+
+def test_equation_marks_and_the_page_agree() -> None:
+    listed = Counter(
+        (int(number), name)
+        for row in table_rows(EQUATIONS)
+        if row[0].startswith("Eq.")
+        for number in re.findall(r"\((\d+)\)", row[0])
+        for name in names_in(row[2])
+    )
+    marked = Counter((int(mark[1]), name) for mark, name in marks(EQUATION_MARK))
+    assert {number for number, _ in marked} >= {6, 8}
+    assert marked == listed
+
+
+def test_algorithm_marks_and_the_page_agree() -> None:
+    def lines(mark: re.Match[str]) -> tuple[int, int, int]:
+        return int(mark[1]), int(mark[2]), int(mark[3] or mark[2])
+
+    listed = {
+        (*lines(mark), name)
+        for row in table_rows(EQUATIONS)
+        if (mark := LINE_MARK.match("# " + row[0]))
+        for name in names_in(row[2])
+    }
+    marked = {(*lines(mark), name) for mark, name in marks(LINE_MARK)}
+    assert marked == listed
+    # between them they hold every line but the ends of loops
+    covered = {(alg, n) for alg, first, last, _ in marked for n in range(first, last + 1)}
+    assert covered >= {(1, n) for n in range(1, 8)} | {(2, n) for n in (1, 2, 3, 4, 5, 6, 8)}
+
+
+def test_equation_marks_are_closed() -> None:
+    for path in SOURCE.rglob("*.py"):
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+        order = [line[:5] for line in lines if line.startswith(("# >>>", "# <<<"))]
+        assert order == ["# >>>", "# <<<"] * (len(order) // 2), path
+
+
+def test_the_page_lists_the_tests_that_there_are() -> None:
+    tree = ast.parse((ROOT / "tests" / "test_equations.py").read_text(encoding="utf-8"))
+    written = {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+    listed = {
+        name for row in table_rows(EQUATIONS) for name in re.findall(r"`(test_\w+)`", row[-1])
+    }
+    assert written == listed
+
+
+def test_each_code_row_has_a_test() -> None:
+    for row in table_rows(EQUATIONS):
+        if names_in(row[-2]):
+            assert "`test_" in row[-1], row
+
+
+# The words of the design; each is defined once, in notation.md, before a page or a name uses it.
+WORDS = ["x", "x_plus", "h", "gamma", "lam", "temperature", "sigma", "n_bins", "top_k"]
+VIEWS = ["X", "F", "Z"]
+
+
+@pytest.mark.parametrize("word", [*WORDS, *VIEWS])
+def test_each_word_is_defined_once(word: str) -> None:
+    defined = [row for row in table_rows(NOTATION) if f"`{word}`" in row[0]]
+    assert len(defined) == 1
+    assert len(defined[0][-1]) > 10
+
+
+def test_tau_is_explained_beside_temperature() -> None:
+    (row,) = [row for row in table_rows(NOTATION) if row[0] == "`temperature`"]
+    assert "divides" in row[-1]
+    assert r"\tau" in row[-1]
+    assert "misprint" in EQUATIONS
+    assert "N+^(-1/2)" in EQUATIONS
