@@ -130,6 +130,10 @@ def test_torch_module_with_encoder_reads_z() -> None:
         expected = model(torch.tensor(Z, dtype=torch.float32)).numpy()
     np.testing.assert_allclose(h.score(X), expected, rtol=1e-6)
     np.testing.assert_array_equal(h.score(X), h.score_encoded(Z, encoder, X.iloc[:1]))
+    # with no detour over the table, which has no halves of a category
+    with torch.no_grad():
+        relaxed = model(torch.tensor(Z / 2, dtype=torch.float32)).numpy()
+    np.testing.assert_allclose(h.score_encoded(Z / 2, encoder, X.iloc[:1]), relaxed, rtol=1e-6)
 
 
 def test_torch_module_is_asked_in_eval_mode_and_left_as_it_was() -> None:

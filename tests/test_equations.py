@@ -548,13 +548,20 @@ def test_widths_are_half_the_gap_to_the_neighbours() -> None:
     assert bins.width[0].tolist() == pytest.approx([0.0, 0.15, 0.2, 0.2])
 
 
+def test_an_atom_holds_a_tenth_of_the_rows() -> None:
+    tail = np.linspace(0.1, 1.0, 90).tolist()
+    assert _bins([0.0] * 10 + tail, n_bins=20).hard[0].tolist() == [True] + [False] * 19
+    assert not _bins([0.0] * 9 + tail, n_bins=20).hard.any()  # though it has a bin of its own
+
+
 def test_soft_labels_by_hand() -> None:
     def kernel(gap: float, width: float) -> float:
         return math.exp(-(gap**2) / (2 * width**2)) / width
 
     bins = _bins(ATOM_AND_TAIL)
-    # x = 0.5 lies in the bin of 0.6: keep is a kernel of width 0.2 at 0.5, stretched by its reach
-    keep = kernel(0.2 / getattr(bins_module, "KEEP_REACH", 1.0), 0.2)
+    # x = 0.5 lies in the bin of 0.6: keep has that bin's height and reaches three times as far
+    assert bins_module.KEEP_REACH == 3
+    keep = kernel(0.2 / 3, 0.2)
     by_hand = [0.0, kernel(0.1, 0.15), kernel(0.3, 0.2), kernel(0.7, 0.2), keep]
     by_hand = [k / sum(by_hand) for k in by_hand]
     assert _labels(bins, x=0.5, x_plus=0.3) == pytest.approx(by_hand, abs=1e-12)
@@ -1265,7 +1272,7 @@ def _genre(**params: Any) -> GenRe:
         "net": SMALL_NET,
         "training": Training(steps=2, batch_size=32, patience=None),
     }
-    return GenRe(_score, Schema.infer(X, immutable=["sex"]), **(settings | params))
+    return GenRe(_score, **({"schema": Schema.infer(X, immutable=["sex"])} | settings | params))
 
 
 def test_sources_and_targets_are_those_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1333,16 +1340,48 @@ def test_each_epoch_visits_every_source_once_with_a_new_target(
         assert method.rules_.feasible(x, x_plus).all()
 
 
+def test_an_immutable_matched_by_bin_is_carried_over_and_h_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y = _credit()
+    pairs: list[tuple[np.ndarray, np.ndarray]] = []
+    real = RecourseDensity.loss
+
+    def spy(
+        self: RecourseDensity, x: torch.Tensor, x_plus: torch.Tensor, generator: torch.Generator
+    ) -> torch.Tensor:
+        pairs.append((x.numpy().copy(), x_plus.numpy().copy()))
+        return real(self, x, x_plus, generator)
+
+    monkeypatch.setattr(RecourseDensity, "loss", spy)
+    schema = Schema.infer(X, immutable=["rate"])  # a number of hundreds of values
+    training = Training(steps=20, batch_size=64, patience=None)
+    method = _genre(schema=schema, n_bins=3, lam=0.5, training=training).fit(X, y)
+    x, x_plus = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    np.testing.assert_array_equal(x_plus[:, 1], x[:, 1])
+    encoder = method.encoder_
+    people = encoder.table(encoder.from_features(x_plus), X.iloc[:1])
+    assert (_score(people) > 0.7).all()
+    # with another's rate the same target was accepted: some pairs have been dropped
+    assert len(x) < sum(64 for _ in pairs)
+
+
 def test_training_starts_with_an_untrained_encoder_and_decoder_and_moves_both() -> None:
     X, y = _credit()
-    start = _genre(training=Training(steps=1, lr=0.0, weight_decay=0.0)).fit(X, y)
-    again = _genre(training=Training(steps=1, lr=0.0, weight_decay=0.0)).fit(X, y)
-    after = _genre().fit(X, y)
+    still = Training(steps=1, lr=0.0, weight_decay=0.0)
+
+    def weights(state: int, **params: Any) -> dict[str, torch.Tensor]:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(state)  # what happened before must not matter
+            return _genre(**params).fit(X, y).density_.net.state_dict()
+
+    start, again = weights(1, training=still), weights(2, training=still)
+    other, after = weights(1, training=still, seed=1), weights(1)
     names = ["encoder.0.attend.query.weight", "decoder.1.cross.out.weight", "head", "position_x"]
     for name in names:
-        a, b, c = (m.density_.net.state_dict()[name] for m in (start, again, after))
-        assert torch.equal(a, b)  # same seed, same weights
-        assert not torch.equal(a, c)
+        assert torch.equal(start[name], again[name])  # same seed, same weights
+        assert not torch.equal(start[name], other[name])
+        assert not torch.equal(start[name], after[name])
 
 
 def test_each_row_is_encoded_once_for_all_its_draws(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1423,16 +1462,15 @@ def test_selection_passes_over_draws_that_are_not_plausible() -> None:
 
 def test_genre_selects_what_its_own_draws_offer() -> None:
     X, y = _credit()
-    people = X[_score(X) <= 0.5].head(30)
-    for rule in ("paper", "likelihood"):
-        method = _genre(select=rule, cost_weight=0.0, margin=0.6).fit(X, y)
+    people = X[_score(X) <= 0.5].head(60)
+    for rule, margin in (("paper", 0.5), ("likelihood", 0.5), ("likelihood", 0.9)):
+        method = _genre(select=rule, cost_weight=0.0, margin=margin).fit(X, y)
         drawn = method.sample(people, method.n_draws)
-        row = drawn.index.get_level_values(0)
-        own = people.loc[row].set_index(drawn.index)
+        own = people.loc[drawn.index.get_level_values(0)]
         h = pd.Series(_score(drawn), drawn.index)
         merit = h
         if rule == "likelihood":
-            cleared = h > 0.6
+            cleared = h > margin
             likely = method.log_prob(drawn.reset_index(drop=True), own.reset_index(drop=True))
             merit = pd.Series(likely.to_numpy(), drawn.index).where(cleared)
             nobody = ~cleared.groupby(level=0, sort=False).transform("any")

@@ -9,7 +9,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from genrecourse.errors import UserError
-from genrecourse.judge import CrossFittedJudge, Judge
+from genrecourse.judge import CrossFittedJudge, Judge, trust
 
 
 def clouds(n: int = 150, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -122,6 +122,13 @@ def test_the_seed_matters() -> None:
     assert np.abs(one.probability(Z) - other.probability(Z)).max() > 1e-3
 
 
+def test_unbalanced_says_likelier_than_not() -> None:
+    # everybody is the same, and one in five is favourable
+    Z, y = np.zeros((200, 1)), np.arange(200) % 5 == 0
+    with pytest.raises(UserError, match="accepts 0 of them"):
+        Judge(balanced=False, calibrated=False).fit(Z, y)
+
+
 # ---- CrossFittedJudge ---------------------------------------------------------------------------
 
 
@@ -213,3 +220,26 @@ def test_every_judge_needs_both_outcomes() -> None:
     Z, _ = coin(40)
     with pytest.raises(UserError, match="0 of the 31 rows for a judge are favourable"):
         CrossFittedJudge().fit(Z, np.arange(40) == 0)
+
+
+@pytest.mark.parametrize(("favourable", "balanced"), [(9, True), (10, False), (91, True)])
+def test_only_a_rare_outcome_is_weighed_up(
+    monkeypatch: pytest.MonkeyPatch, favourable: int, balanced: bool
+) -> None:
+    seen = []
+
+    class Settings(Recorder):
+        def __init__(self, *_: object, **settings: object) -> None:
+            super().__init__()
+            seen.append(settings)
+
+    monkeypatch.setattr("genrecourse.judge.Judge", Settings)
+    CrossFittedJudge().fit(np.random.default_rng(0).random((100, 1)), np.arange(100) < favourable)
+    assert seen == [{"balanced": balanced, "min_leaf": 5, "calibrated": False}] * 5
+
+
+def test_trust_grows_with_the_probability_and_is_even_just_below_one_half() -> None:
+    probability = np.array([0.0, 0.37, 0.45, 0.53, 1.0])
+    by_hand = [1 / (1 + np.exp(0.45 / 0.08)), 1 / (1 + np.e), 0.5, np.e / (1 + np.e)]
+    np.testing.assert_allclose(trust(probability)[:4], by_hand)
+    assert trust(probability)[4] > 0.99

@@ -380,7 +380,7 @@ def test_a_plain_function_is_h(german: Dataset) -> None:
 
 
 def test_nothing_but_a_table_and_outcomes_is_needed(german: Dataset) -> None:
-    method = GenRe(net=SMALL, training=Training(steps=40, batch_size=64))
+    method = GenRe(net=SMALL, training=Training(steps=100, batch_size=64))
     assert helped(method, german.X_train, german.y_train, german.X_test) >= 0.85
     assert method.schema is None
     assert method.classifier is None

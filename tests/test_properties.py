@@ -97,8 +97,8 @@ def numbers(draw: Callable[..., Any], name: str) -> Column:
         decimals=0 if whole else draw(st.sampled_from([None, 2])),
         missing=missing,
         role=draw(st.sampled_from(["mutable", "mutable", "mutable", "immutable"])),
-        direction=draw(st.sampled_from(["any", "any", "increase", "decrease"])),
-        max_step=draw(st.sampled_from([None, None, 0.1 * span, 0.37 * span, 1.5])),
+        direction=draw(st.sampled_from(["any", "any", "any", "increase", "decrease"])),
+        max_step=draw(st.sampled_from([None, 0.15 * span, 0.4 * span, 0.9 * span])),
         cost_weight=draw(st.sampled_from([1.0, 0.1, 7.0])),
     )
     distinct = draw(st.sampled_from([0, 1, 2, 5]))
@@ -271,7 +271,7 @@ def test_no_rule_is_ever_broken(capsys: pytest.CaptureFixture[str]) -> None:
             print(f"\n{tally}")  # noqa: T201
     assert tally.rows["GenRe"] >= ROWS
     assert tally.rows["NearestNeighbour"] >= ROWS
-    assert min(tally.exposed[kind] for kind in KINDS) > ROWS // 20  # each rule had its chance
+    assert min(tally.exposed[kind] for kind in KINDS) > ROWS // 50  # each rule had its chance
     assert sum(tally.broken.values()) == 0
 
 

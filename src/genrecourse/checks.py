@@ -478,7 +478,7 @@ def check_with_nothing_given(subject: Subject) -> None:
 # ---- the answer --------------------------------------------------------------------------------
 
 
-def check_answer_has_the_input_s_form(subject: Subject) -> None:
+def check_form_of_the_answer(subject: Subject) -> None:
     """One row back for each row in: same index, columns and dtypes; the input is not touched."""
     given = subject.people.copy()
     answer = subject.fitted.recourse(given)
@@ -735,7 +735,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
         check_not_fitted,
         check_without_outcomes,
         check_with_nothing_given,
-        check_answer_has_the_input_s_form,
+        check_form_of_the_answer,
         check_missing_values,
         check_accepted_rows,
         check_rules,

@@ -22,7 +22,7 @@ from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 
 N_NEIGHBORS = 5
-RARE = 0.1
+RARE = 0.1  # an outcome rarer than this is never likelier than not: then classes are balanced
 N_CALIBRATION_FOLDS = 5
 
 
@@ -117,14 +117,20 @@ class CrossFittedJudge:
             rows = rng.permutation(np.flatnonzero(y == label))
             fold[rows] = np.arange(len(rows)) % self.n_folds
         self._Z, self._fold = Z, fold
-        rare = min(np.mean(y), 1 - np.mean(y)) < RARE
-        self._judges = [
-            Judge(self.seed + f, balanced=bool(rare), min_leaf=5, calibrated=False).fit(
-                Z[fold != f], y[fold != f]
+        rare = bool(min(np.mean(y), 1 - np.mean(y)) < RARE)
+        try:
+            self._judges = self._fit_judges(Z, y, balanced=rare)
+        except UserError:  # nobody is likelier than not, though the outcome is not that rare
+            self._judges = self._fit_judges(Z, y, balanced=True)
+        return self
+
+    def _fit_judges(self, Z: Array, y: np.ndarray, *, balanced: bool) -> list[Judge]:
+        return [
+            Judge(self.seed + f, balanced=balanced, min_leaf=5, calibrated=False).fit(
+                Z[self._fold != f], y[self._fold != f]
             )
             for f in range(self.n_folds)
         ]
-        return self
 
     def __call__(self, Z: Array) -> tuple[Array, np.ndarray]:
         """(n,) probability of the favourable outcome, and (n,) booleans: inlier."""

@@ -6,9 +6,9 @@ exactly. In the paper's kernel density keep is one more kernel, centred on x_j.
     label_k = softmax_k( -(x+_j - mu_jk)^2 / (2 w_jk^2) - log w_jk )          (Eq. 8)
 
 over the choices of the same feature (the denominator printed in the paper sums over features; the
-sum that makes it a distribution is over bins). Categories and atoms (values that hold a bin's
-worth of the rows by themselves, such as capital-gain = 0) get hard labels and receive no mass from
-their neighbours: their kernel has width zero.
+sum that makes it a distribution is over bins). Categories and atoms (values that a tenth of
+the rows have, such as capital-gain = 0) get hard labels and receive no mass from their neighbours:
+their kernel has width zero.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import torch
 from genrecourse.encoding import TOLERANCE, Array
 
 BinKind = Literal["quantile", "uniform"]
-ATOM_SHARE = 0.1
-KEEP_REACH = 3.0
+ATOM_SHARE = 0.1  # a value that so many of the accepted rows have is an atom (decision 0003)
+KEEP_REACH = 3.0  # how much wider than its bin's the kernel on x's own value is (decision 0003)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Bins:
         return log_kernel.nan_to_num(-torch.inf)  # padded, hard, or x_plus missing
 
     def _keep_kernel(self, x: torch.Tensor, x_plus: torch.Tensor) -> torch.Tensor:
-        """The kernel centred on x_j, as wide as the bin that x_j lies in."""
+        """The kernel centred on x_j: as high as that of x_j's bin, KEEP_REACH times as wide."""
         gap = (self.value - x[..., None]).abs().nan_to_num(torch.inf)
         place = gap.argmin(-1)
         width = self.width.expand(*gap.shape).gather(-1, place[..., None])[..., 0]
