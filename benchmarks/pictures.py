@@ -25,7 +25,8 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("docs/images/arrows.png"))
     parser.add_argument("--method", default="genre", choices=sorted(METHODS))
     parser.add_argument("--people", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=0)
+    # the protocol's h for these sets is so small that it dies on some seeds (circles: 0)
+    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
 
     figure, axes = plt.subplots(1, len(SETS), figsize=(5 * len(SETS), 4.6))

@@ -163,6 +163,14 @@ def test_patience_stops() -> None:
     assert (report.steps, report.best_step, report.best_loss) == (16, 10, 3.0)
 
 
+def test_an_equal_loss_is_no_new_best() -> None:
+    point = Point()
+    losses = iter([2.0, 1.0, 1.0, 1.0, 0.0])
+    plan = constant(1000, eval_every=10, patience=2)
+    report = train(point, lambda _: runaway(point), nothing(), plan, held_out=lambda: next(losses))
+    assert (report.ended, report.steps, report.best_step) == ("early-stop", 40, 20)
+
+
 def test_the_last_step_is_judged_too() -> None:
     point = Point()
     report = train(point, lambda _: point.gap(), nothing(), constant(25, lr=0.1, eval_every=10))
