@@ -25,10 +25,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from genrecourse import verifier
 from genrecourse.datasets import DATASETS
 from genrecourse.evaluation import Case, ceiling, make_case, measure
-from genrecourse.genre import bins
-from genrecourse.methods import METHODS, auto, genre
+from genrecourse.genre import bins, select
+from genrecourse.methods import METHODS, auto, genre, nearest
 
 METHOD_NAMES = ("nnr", "nnr-0.7", "nnr-dplus", "nnr-auto", "genre-paper", "genre")
 COLUMNS = ("cost", "val", "lof", "score", "h_valid", "changes", "violations")
@@ -39,14 +40,10 @@ def config_hash(name: str) -> str:
     """Of a method's parameters and of the fixed grids that "auto" searches: what was frozen."""
     fixed = [
         METHODS[name]().get_params(deep=False),
-        (auto.GAMMA_GRID, auto.CLEAN_BAR, auto.DENSITY_ROWS),
-        (
-            genre.TEMPERATURE_GRID,
-            genre.MARGIN_GRID,
-            genre.LOOKED_AT,
-            genre.LOF_MARGIN,
-            genre.CLEARLY,
-        ),
+        (auto.GAMMA_GRID, auto.CLEAN_BAR, auto.DRAWS),
+        (genre.TEMPERATURE_GRID, genre.MARGIN_GRID, genre.LOOKED_AT, genre.CLEARLY),
+        (verifier.VALID_AT, verifier.VALID_SCALE, verifier.INLIER_AT, verifier.INLIER_SCALE),
+        (select.SHORTLIST, nearest.CANDIDATES),
         (bins.ATOM_SHARE, bins.KEEP_REACH),
     ]
     return hashlib.sha256(repr(fixed).encode()).hexdigest()[:12]

@@ -5,12 +5,20 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import shlex
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+import genrecourse
+from genrecourse import METHODS, GenRe, cli, datasets
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
@@ -153,3 +161,64 @@ def test_tau_is_explained_beside_temperature() -> None:
     assert r"\tau" in row[-1]
     assert "misprint" in EQUATIONS
     assert "N+^(-1/2)" in EQUATIONS
+
+
+# ---- code blocks ---------------------------------------------------------------------------------
+
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def run_shell(line: str) -> None:
+    """A line of a shell block: `genrecourse` runs; what takes long is shown to exist."""
+    words = shlex.split(line, comments=True)
+    if words[0] == "genrecourse":
+        if words[1] == "demo":
+            words = [*words[:2], "--help"]  # tests/test_report.py runs the demo itself
+        done = CliRunner().invoke(cli.app, words[1:])
+        assert done.exit_code == 0, (line, done.output, done.exception)
+    elif words[0] == "make":
+        subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
+    elif words[0] == "python":
+        assert (ROOT / words[1]).is_file(), line
+    elif words[:2] == ["pip", "install"]:
+        assert words[2:] in (["genrecourse[parquet]"],), line
+    else:
+        raise AssertionError(f"nobody runs this line of a page: {line}")
+
+
+@pytest.mark.filterwarnings("ignore:.*rejected rows have no accepted row")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_code_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of the page and in one folder, with a GenRe that is quick to learn."""
+    quick = partial(GenRe, **GenRe._test_params())
+    monkeypatch.setitem(METHODS, "genre", quick)  # type: ignore[arg-type]
+    monkeypatch.setattr(genrecourse, "GenRe", quick)
+    monkeypatch.setattr(datasets, "DATASETS", dict(datasets.DATASETS))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for language, code in blocks(page):
+        if language == "python":
+            exec(compile(code, page.name, "exec"), names)
+        elif language == "sh":
+            for line in code.strip().splitlines():
+                run_shell(line)
+        else:
+            assert language == "text", f"{page.name} has a block of '{language}'"
+
+
+def test_the_site_builds(tmp_path: Path) -> None:
+    """Every link of the pages leads somewhere, and no page is left out."""
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "tutorial" / "index.html").is_file()
+
+
+def test_no_page_names_a_path_of_one_machine() -> None:
+    for page in [*PAGES, *ROOT.glob("docs/decisions/*.md")]:
+        assert not re.search(r"/(work|root|home|tmp)/", page.read_text(encoding="utf-8")), page

@@ -41,11 +41,12 @@ from genrecourse.genre.pairs import (
     q_weights,
 )
 from genrecourse.genre.sample import Draws, sample
-from genrecourse.genre.select import select
+from genrecourse.genre.select import select, select_verified
 from genrecourse.methods.genre import GenRe, Training
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Feature, Schema
 from genrecourse.training import TrainingPlan, train
+from genrecourse.verifier import Verifier
 
 N_BINS = 8
 SMALL_NET = NetConfig(width=16, heads=2, feedforward=16, encoder_layers=1, decoder_layers=2)
@@ -1266,7 +1267,7 @@ def _genre(**params: Any) -> GenRe:
         "temperature": 1.0,
         "margin": 0.5,
         "clean": False,
-        "plausible": False,
+        "select": "likelihood",
         "n_bins": 10,
         "n_draws": 8,
         "net": SMALL_NET,
@@ -1443,21 +1444,61 @@ def test_selection_by_likelihood_and_cost_among_those_that_clear_the_margin() ->
     assert _select("likelihood", margin=0.8, cost_weight=5.0) == [0, 1, 2]
 
 
-def test_selection_passes_over_draws_that_are_not_plausible() -> None:
-    def chosen(outliers: set[tuple[int, int]], rule: Any = "likelihood") -> list[int]:
-        def plausible(rows: np.ndarray, draws: np.ndarray) -> np.ndarray:
-            pairs = zip(rows.tolist(), draws.tolist(), strict=True)
-            return np.array([pair not in outliers for pair in pairs])
+class _KnownVerifier(Verifier):
+    """Believes what is written in the rows: column 0 P(valid), column 1 P(plausible)."""
 
-        settings = {"rule": rule, "margin": 0.6, "cost_weight": 0.0}
-        return select(CONFIDENCE, LOG_PROB, PRICE, **settings, plausible=plausible).tolist()
+    def __init__(self) -> None:
+        self.asked: list[int] = []
 
-    assert chosen(set()) == [1, 1, 2]
-    assert chosen({(0, 1)}) == [2, 1, 2]  # the next best of those that clear the margin
-    assert chosen({(0, 1), (0, 2)}) == [0, 1, 2]
-    # none is plausible: the best as it is; what does not clear the margin never stands in for it
-    assert chosen({(0, 0), (0, 1), (0, 2), (2, 2)}) == [1, 1, 2]
-    assert chosen({(0, 0), (1, 1), (2, 2)}, rule="paper") == [0, 1, 2]
+    def valid(self, Z: np.ndarray, confidence: np.ndarray) -> np.ndarray:
+        return Z[:, 0]
+
+    def plausible(self, Z: np.ndarray) -> np.ndarray:
+        self.asked.append(len(Z))
+        return Z[:, 1]
+
+
+VALID = np.array([[0.2, 0.9, 0.9, 1.0], [0.9, 0.3, 0.9, 0.9], [1.0, 1.0, 0.1, 0.2]])
+PLAUSIBLE = np.array([[1.0, 0.5, 0.4, 1.0], [1.0, 0.3, 1.0, 1.0], [1.0, 1.0, 0.1, 1.0]])
+
+
+def _verified(margin: float, n_features: int = 2, plausible: np.ndarray = PLAUSIBLE) -> list[int]:
+    rows = np.stack([VALID, plausible], axis=-1)
+    chosen = select_verified(
+        rows, CONFIDENCE, PRICE, _KnownVerifier(), n_features=n_features, margin=margin
+    )
+    return chosen.tolist()
+
+
+def test_selection_by_expected_score() -> None:
+    # row 0: 0.2 + 1 - 0.05 = 1.15, 0.9 + 0.5 - 0.45 = 0.95, 0.9 + 0.4 - 0.1 = 1.2, draw 3: rejected
+    # row 1: nothing clears 0.6, draw 1 alone is above 0.5; row 2: draw 2 alone clears 0.6
+    assert _verified(margin=0.6) == [2, 1, 2]
+    # with cost hardly counted 0.9 + 0.5 beats 0.9 + 0.4; and draw 3 of row 2 clears 0.55 as well
+    assert _verified(margin=0.55, n_features=1000) == [1, 1, 3]
+    # with no margin to speak of the cutoff is the margin of rows that have nothing above theirs
+    assert _verified(margin=0.95) == [2, 1, 3]
+
+
+def test_selection_with_nothing_accepted_takes_the_highest_h() -> None:
+    rows = np.stack([VALID, PLAUSIBLE], axis=-1)
+    h = CONFIDENCE / 2
+    chosen = select_verified(rows, h, PRICE, _KnownVerifier(), n_features=2, margin=0.5)
+    assert chosen.tolist() == h.argmax(axis=1).tolist()
+
+
+def test_selection_looks_at_a_short_list_of_distinct_draws() -> None:
+    """Plausibility is dear: asked for the eight best distinct draws, copies taking one seat."""
+    n = 40
+    valid = np.repeat(np.linspace(0.99, 0.6, 20), 2)[None]  # each draw came twice
+    plausible = np.zeros((1, n))
+    plausible[0, 14], plausible[0, 16] = 1.0, 1.0  # the eighth and the ninth best
+    verifier = _KnownVerifier()
+    rows = np.stack([valid, plausible], axis=-1)
+    ones, free = np.full((1, n), 0.9), np.zeros((1, n))
+    chosen = select_verified(rows, ones, free, verifier, n_features=1, margin=0.5)
+    assert chosen.tolist() == [14]
+    assert verifier.asked == [8]
 
 
 def test_genre_selects_what_its_own_draws_offer() -> None:
@@ -1488,4 +1529,4 @@ def test_the_papers_settings_are_the_papers() -> None:
     assert preset["temperature"] == pytest.approx(1 / 10)
     assert (preset["gamma"], preset["n_draws"], preset["select"]) == (0.7, 10, "paper")
     assert (preset["bins"], preset["keep"]) == ("uniform", False)
-    assert (preset["clean"], preset["plausible"]) == (False, False)
+    assert preset["clean"] is False

@@ -21,6 +21,7 @@ from genrecourse.datasets import Dataset, load_dataset
 from genrecourse.encoding import TableEncoder
 from genrecourse.errors import UserError
 from genrecourse.genre.model import NetConfig
+from genrecourse.judge import trust
 from genrecourse.methods import METHODS, auto
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.genre import GenRe, Training
@@ -142,11 +143,13 @@ def test_nnr_auto_leaves_out_rows_that_others_outcomes_speak_against() -> None:
 # ---- choose_gamma -------------------------------------------------------------------------------
 
 
-def gamma_for(is_valid: Any, n: int = 400, lam: float = 20.0) -> tuple[float, list[dict[str, Any]]]:
+def gamma_for(
+    is_valid: Any, n: int = 400, lam: float = 20.0, **rules: Any
+) -> tuple[float, list[dict[str, Any]]]:
     """One number v in [0, 1], h = v, sources below 0.5; `is_valid(v)` is the judge's verdict."""
     v = np.linspace(0, 1, n)
     X = pd.DataFrame({"v": v})
-    encoder = TableEncoder(Schema.infer(X)).fit(X)
+    encoder = TableEncoder(Schema.infer(X).with_feature("v", **rules)).fit(X)
     F = encoder.features(X)
     rows = TrainingRows(encoder.from_features(F), F, v > 0.3, v)
 
@@ -162,34 +165,48 @@ def gamma_for(is_valid: Any, n: int = 400, lam: float = 20.0) -> tuple[float, li
 
 
 def test_gamma_is_where_targets_become_valid() -> None:
-    chosen, report = gamma_for(lambda v: v > 0.8)
+    """Near draws below 0.8 are worth nothing; from 0.8 on all are valid, and ever dearer."""
+    chosen, report = gamma_for(lambda v: v > 0.8, lam=100.0)
     assert chosen == 0.8
-    by_gamma = {line["gamma"]: line for line in report}
-    assert by_gamma[0.5]["val"] < 0.05
-    assert by_gamma[0.8]["val"] == by_gamma[0.9]["val"] > 0.99
-    assert by_gamma[0.9]["cost"] > by_gamma[0.8]["cost"] + 0.05  # as valid, and dearer
+    score = {line["gamma"]: line["score"] for line in report}
+    assert score[0.55] < 1.1 < score[0.8]
+    assert score[0.8] > score[0.85] > score[0.9]
 
 
-def test_gamma_is_the_cutoff_where_every_target_is_valid() -> None:
+def test_a_low_gamma_loses_little_where_some_draws_are_valid() -> None:
+    """Selection keeps the best of the draws, so that not all of them need to be good."""
+    _, report = gamma_for(lambda v: v > 0.8, lam=5.0)
+    score = {line["gamma"]: line["score"] for line in report}
+    assert score[0.55] > score[0.8] - 0.03
+
+
+def test_gamma_is_the_lowest_where_every_target_is_valid() -> None:
     chosen, report = gamma_for(lambda v: v > 0.5)
-    assert chosen == 0.5
-    costs = [line["cost"] for line in report]
-    assert costs == sorted(costs)
+    assert chosen == auto.GAMMA_GRID[0]
+    scores = [line["score"] for line in report]
+    assert scores == sorted(scores, reverse=True)
 
 
-def test_gamma_s_report_counts_and_prices_the_targets() -> None:
-    _, report = gamma_for(lambda v: v > 0.8)
+def test_gamma_s_report_counts_the_targets_and_prices_the_best() -> None:
+    _, report = gamma_for(lambda v: v > 0.5, lam=1000.0)  # Q is the nearest target
     v = np.linspace(0, 1, 400)
     for line in report:
         assert line["targets"] == (v > line["gamma"]).sum()
-        # a source cannot reach a target for less than the way to gamma
-        assert line["cost"] >= line["gamma"] - v[v < 0.5][::5].mean()
-        assert line["score"] == pytest.approx(line["val"] + line["lof"] - line["cost"])
+        nearest_one = v[v > line["gamma"]].min() - v[v < 0.5][::5]
+        assert line["score"] == pytest.approx(trust(1.0) + 1 - nearest_one.mean(), abs=1e-3)
+
+
+def test_a_source_without_a_target_counts_for_nothing() -> None:
+    _, free = gamma_for(lambda v: v > 0.5)
+    _, held = gamma_for(lambda v: v > 0.5, max_step=0.1)
+    reach = {line["gamma"]: line["score"] for line in held}
+    assert reach[0.55] < 0.2 * free[0]["score"] / 0.5  # a fifth of the sources is within 0.1
+    assert reach[0.65] == 0.0
 
 
 def test_gamma_stops_where_too_few_targets_are_left() -> None:
     _, report = gamma_for(lambda v: v > 0.8, n=100)  # 20 rows above 0.8, 15 above 0.85
-    assert [line["gamma"] for line in report] == [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8]
+    assert [line["gamma"] for line in report] == [0.55, 0.6, 0.65, 0.7, 0.75, 0.8]
     assert report[-1]["targets"] == auto.MIN_TARGETS
 
 
@@ -248,6 +265,21 @@ def test_fit_says_that_no_rejected_row_has_a_target() -> None:
     X["sex"] = np.where(y == 1, "m", "f")
     n = int((y == 0).sum())
     refused(X, y, rf"{n} of {n} rejected rows have no accepted row .* \(immutable: \['sex'\]\)")
+
+
+def test_fit_says_that_carried_over_immutables_leave_nothing() -> None:
+    """An immutable number is matched by bin; h may turn down the target with x's own value."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.uniform(20, 60, 400), "income": rng.uniform(0, 100, 400).round(1)})
+
+    def only_whom_it_knows(table: pd.DataFrame) -> np.ndarray:
+        known = table["age"].isin(X["age"][X["income"] > 50])  # by the very age of an accepted row
+        return np.where(known & (table["income"] > 50), 0.9, 0.1)
+
+    y = (X["income"] > 50).astype(int)
+    method = GenRe(only_whom_it_knows, Schema.infer(X, immutable=["age"]), **QUICK)
+    with pytest.raises(UserError, match="carried over, the classifier accepts none"):
+        method.fit(X, y)
 
 
 def test_fit_warns_once_of_rows_without_a_target_and_counts_them_all() -> None:

@@ -198,8 +198,7 @@ def cases(draw: Callable[..., Any]) -> Case:
         "n_bins": draw(st.sampled_from([3, 8, 20])),
         "n_draws": draw(st.integers(1, 4)),
         "temperature": draw(st.sampled_from([0.5, 3.0])),
-        "select": draw(st.sampled_from(["likelihood", "paper"])),
-        "plausible": draw(st.booleans()),
+        "select": draw(st.sampled_from(["verified", "likelihood", "paper"])),
         "clean": False,  # would only leave out targets, and needs a judge for each table
         "training": Training(steps=draw(st.integers(1, 3)), batch_size=32),
     }

@@ -1,12 +1,16 @@
 """genrecourse: what to change to be accepted. The public names, and nothing else."""
 
+from importlib.metadata import version
+
 from genrecourse.classifier import Classifier
 from genrecourse.datasets import load_dataset
 from genrecourse.errors import UserError
-from genrecourse.methods import METHODS
+from genrecourse.methods import METHODS, load
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.schema import Feature, Schema
+
+__version__ = version("genrecourse")
 
 __all__ = [
     "METHODS",
@@ -16,5 +20,6 @@ __all__ = [
     "NearestNeighbour",
     "Schema",
     "UserError",
+    "load",
     "load_dataset",
 ]

@@ -97,6 +97,11 @@ def load_dataset(name: str, seed: int = 0) -> Dataset:
     )
 
 
+def read_whole(name: str, seed: int = 0) -> pd.DataFrame:
+    """Training and test rows as one table, the outcome in its own column and words."""
+    return pd.concat(_entry(name).read(seed), ignore_index=True)
+
+
 def is_local(name: str) -> bool:
     """Whether `load_dataset(name)` finds all it needs on this machine."""
     read = _entry(name).read
@@ -259,7 +264,7 @@ _MIT_ONLY = "MIT (the repository); the terms of the data in it are not stated th
 
 _GERMAN_FEATURES: dict[str, dict[str, Any]] = {
     "checking_account": {
-        "wording": "balance of the checking account",
+        "wording": "checking account",
         "categories": ("no account", "< 0 DM", "0-200 DM", ">= 200 DM"),
     },
     "duration": {"wording": "duration of the credit", "unit": "months"},
@@ -276,10 +281,12 @@ _GERMAN_FEATURES: dict[str, dict[str, Any]] = {
         "ordered": True,
     },
     # Four numbers that are classes, not amounts (data/README.md), and so have no unit.
-    "instalment_rate": {"wording": "class of the instalment rate (1 to 4)"},
-    "residence_since": {"wording": "class of the time at the present address (1 to 4)"},
-    "existing_credits": {"wording": "class of the number of credits at this bank (1 to 4)"},
-    "dependants": {"wording": "class of the number of dependants (1 or 2)"},
+    "instalment_rate": {"wording": "instalments by income (class 1: 35% and more, 4: under 20%)"},
+    "residence_since": {
+        "wording": "time at this address (class 1: under a year, 4: seven and more)"
+    },
+    "existing_credits": {"wording": "credits at this bank (class 1 to 4)"},
+    "dependants": {"wording": "dependants (class 1: three or more, 2: up to two)"},
     "personal_status_sex": {"wording": "personal status and sex"},
     "other_debtors": {"wording": "other debtors or guarantors"},
     "property": {"wording": "property"},

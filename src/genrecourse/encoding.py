@@ -62,6 +62,13 @@ class TableEncoder:
         self.width = start
         return self
 
+    @classmethod
+    def from_blocks(cls, schema: Schema, blocks: list[Block]) -> TableEncoder:
+        """An encoder that was fitted elsewhere: its blocks are all that it learned."""
+        encoder = cls(schema)
+        encoder.blocks, encoder.width = blocks, blocks[-1].stop
+        return encoder
+
     # ---- the door: every table is checked here ----------------------------------------------
 
     def check(self, X: pd.DataFrame) -> None:

@@ -1,16 +1,25 @@
-"""Every picture. Each function draws on matplotlib axes that it is given."""
+"""Every picture. Each function draws on matplotlib axes that it is given; `svg` makes it text."""
 
 from __future__ import annotations
 
+import io
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from genrecourse.classifier import Classifier
+from genrecourse.plans import Change, Plan, in_words, score_words
 
 ACCEPTED, REJECTED, ARROW = "#4878cf", "#d65f5f", "#333333"
+INK, MUTED, TRACK = "#1f2933", "#6b7785", "#dde3ea"
+MOST_BARS = 12
 
 
 def arrows(
@@ -53,3 +62,163 @@ def _boundary(ax: Axes, X: pd.DataFrame, h: Classifier) -> None:
     grid = pd.DataFrame({a: np.tile(xs, len(ys)), b: np.repeat(ys, len(xs))})
     scores = h.score(grid).reshape(len(ys), len(xs))
     ax.contour(xs, ys, scores, levels=[h.cutoff], colors="grey", linewidths=1, linestyles="--")
+
+
+# ---- one person -----------------------------------------------------------------------------
+
+
+def before_after(ax: Axes, plan: Plan, score_range: tuple[float, float]) -> None:
+    """A track for the score and one for each change: a ring where x is, a dot where it would be."""
+    assert plan.score_after is not None
+    score, after, cutoff = score_words(plan.score_before, plan.score_after, plan.cutoff)
+    low, high = score_range
+    place = [(v - low) / (high - low) for v in (plan.score_before, plan.score_after, plan.cutoff)]
+    _track(ax, 0, "model's score", f"{score} → {after}", place[0], place[1])
+    ax.plot([place[2]] * 2, [0.16, 0.38], color=INK, lw=1.2)
+    _write(ax, place[2], 0.55, f"cutoff {cutoff}", MUTED, ha="center", size=7.5)
+    for i, change in enumerate(plan.changes, start=1):
+        _change_track(ax, i, change)
+    ax.set_xlim(-0.02, 1.02)
+    ax.set_ylim(len(plan.changes) + 0.7, -0.3)
+    ax.axis("off")
+
+
+def _change_track(ax: Axes, i: int, change: Change) -> None:
+    feature = change.feature
+    label, words = _cut(feature.label, 26), " → ".join(_cut(word, 18) for word in change.words)
+    if feature.is_category:
+        levels = list(feature.categories)
+        at = np.linspace(0, 1, len(levels)) if len(levels) > 1 else np.array([0.5])
+        ax.plot(at, np.full(len(at), i + 0.27), "o", color="white", mec="#b8c2cc", ms=4, zorder=2)
+        places = [np.nan if v is None else at[levels.index(v)] for v in _ends(change)]
+        _track(ax, i, label, words, *places)
+        return
+    # the schema's range where it has ends, and whatever of x lies beyond
+    known = [v for v in (*_ends(change), *(feature.range or ())) if v is not None]
+    low, high = min(filter(np.isfinite, known)), max(filter(np.isfinite, known))
+    span = (high - low) or 1.0
+    places = [np.nan if v is None else (v - low) / span for v in _ends(change)]
+    _track(ax, i, label, words, *places)
+    for x, side, value in ((0, "left", low), (1, "right", high)):
+        _write(ax, x, i + 0.52, in_words(feature, value), MUTED, ha=side, size=7.5)
+
+
+def _ends(change: Change) -> tuple[Any, Any]:
+    return change.before, change.after
+
+
+def _track(ax: Axes, i: int, label: str, words: str, before: float, after: float) -> None:
+    """Row i: what it is, its values in words, and where they lie on a line from 0 to 1."""
+    y = i + 0.27
+    _write(ax, 0, i, label, INK, ha="left", weight="bold")
+    _write(ax, 1, i, words, INK, ha="right")
+    ax.plot([0, 1], [y, y], color=TRACK, lw=4, solid_capstyle="round", zorder=1)
+    ax.plot([before, after], [y, y], color=ACCEPTED, lw=2, zorder=3)
+    ax.plot(before, y, "o", color="white", mec=REJECTED, mew=2, ms=8, zorder=4)
+    ax.plot(after, y, "o", color=ACCEPTED, ms=9, zorder=5)
+
+
+def cost_against_likelihood(ax: Axes, draws: pd.DataFrame, cutoff: float) -> None:
+    """One person's draws: what each would cost, how likely it is, and the one that is given."""
+    accepted = draws["score"] > cutoff
+    for rows, colour, label in (
+        (~accepted, REJECTED, "the model still says no"),
+        (accepted, ACCEPTED, "changes the decision"),
+    ):
+        if rows.any():
+            ax.scatter(
+                draws.loc[rows, "cost"],
+                draws.loc[rows, "log_likelihood"],
+                s=34,
+                c=colour,
+                alpha=0.45,
+                linewidths=0,
+                label=f"{label} ({int(rows.sum())} of {len(draws)} draws)",
+            )
+    best = draws[draws["chosen"]]
+    ax.scatter(
+        best["cost"], best["log_likelihood"], s=110, c="none", ec=INK, lw=1.6, label="the plan"
+    )
+    ax.set_xlabel("cost (less is easier)")
+    ax.set_ylabel("log-likelihood (more is likelier)")
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(-0.02, 1.0), borderaxespad=0.2)
+    _plain_axes(ax)
+
+
+# ---- everybody ------------------------------------------------------------------------------
+
+
+def asked_most(ax: Axes, shares: pd.Series) -> None:
+    """What people are asked to change most: the share of people for each feature."""
+    top = shares.sort_values(ascending=False).head(MOST_BARS)
+    for i, (label, share) in enumerate(top.items()):
+        ax.barh(i, 1.0, height=0.28, color=TRACK)
+        ax.barh(i, share, height=0.28, color=ACCEPTED)
+        _write(ax, 0, i - 0.38, _cut(str(label), 60), INK, ha="left")
+        _write(ax, 1, i - 0.38, f"{share:.0%}", INK, ha="right", weight="bold")
+    ax.set_xlim(0, 1)
+    ax.set_ylim(len(top) - 0.5, -0.75)
+    ax.axis("off")
+
+
+def loss_curve(ax: Axes, curve: Sequence[tuple[int, float, float]], best_step: int) -> None:
+    """The loss on pairs trained on and on pairs held out, and the step whose weights are kept."""
+    steps, trained, held = (np.array(column) for column in zip(*curve, strict=True))
+    ax.plot(steps, trained, color=MUTED, lw=1.6, label="training")
+    ax.plot(steps, held, color=ACCEPTED, lw=2, label="held out")
+    ax.axvline(best_step, color=INK, lw=1, ls=":")
+    ax.plot(steps[steps == best_step], held[steps == best_step], "o", color=ACCEPTED, mec=INK, ms=8)
+    ax.plot([], [], "o", color=ACCEPTED, mec=INK, ms=8, label=f"best, step {best_step:,}: kept")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("step")
+    ax.set_ylabel("loss")
+    ax.legend(frameon=False)
+    _plain_axes(ax)
+
+
+# ---- shared ---------------------------------------------------------------------------------
+
+
+def svg(draw: Callable[[Axes], None], width: float = 5.6, height: float = 3.4) -> str:
+    """What `draw` puts on a fresh pair of axes, as SVG text in the reader's own font.
+
+    width, height: in inches. No pyplot, so that nothing global is touched; the same drawing gives
+    the same text.
+    """
+    style: dict[Any, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "genrecourse",
+        "text.parse_math": False,  # a user's words are words: "$" does not start a formula
+        "font.size": 9,
+    }
+    file = io.StringIO()
+    with rc_context(style), warnings.catch_warnings():
+        # the reader's browser brings the fonts, so that ours need not have every letter
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure = Figure(figsize=(width, height), layout="constrained")
+        draw(figure.add_subplot())
+        figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
+    return file.getvalue().replace("'DejaVu Sans'", "system-ui, 'Segoe UI', Roboto, sans-serif")
+
+
+def _cut(text: str, most: int) -> str:
+    """A text that fits: what it says in brackets goes first, then its end."""
+    if len(text) > most:
+        text = text.split(" (")[0]
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def _write(ax: Axes, x: float, y: float, text: str, colour: str, **style: Any) -> None:
+    # parse_math: "$" is a sign here, not the start of a formula
+    look: dict[str, Any] = {"va": "center", "size": 9, "parse_math": False} | style
+    ax.text(x, y, text, color=colour, **look)
+
+
+def _plain_axes(ax: Axes) -> None:
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(TRACK)
+    ax.tick_params(color=TRACK, labelcolor=MUTED)
+    ax.grid(color=TRACK, lw=0.6, alpha=0.6)
+    ax.set_axisbelow(True)

@@ -46,6 +46,8 @@ def sample(
     `also_allowed` (N, m, K + 1) masks further choices; `first_draw` continues a row's stream.
     `cached=False` decodes every prefix anew: the slow reference that the cache is tested against.
     """
+    if len(F) == 0:
+        return Draws(np.zeros((0, n, F.shape[1])), np.zeros((0, n)), np.zeros((0, n)))
     rows = max(1, CHUNK_SEQUENCES // n)
     keys = noise.keys(F)
     parts = []

@@ -1,22 +1,23 @@
 """Step 6: which of a row's draws to give back.
 
-The paper keeps the draw that h likes best. Ours keeps, among the draws that h accepts with margin
-and that look like accepted people, the one that is most likely and cheapest: log R already holds
--lam * C, so `cost_weight` is extra.
+- `paper`: the draw that h likes best.
+- `likelihood`: among the draws that h accepts with margin, the most likely and cheapest one. log R
+  already holds -lam * C, so `cost_weight` is extra.
+- `verified`: among the same draws, the best expected Score, with a verifier's word for validity and
+  plausibility (`select_verified`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
 from genrecourse.encoding import Array
+from genrecourse.verifier import Verifier
 
-SelectRule = Literal["likelihood", "paper"]
-Plausible = Callable[[np.ndarray, np.ndarray], np.ndarray]
-MOST_LOOKS = 8  # how many draws of a row are looked at before its best one is taken as it is
+SelectRule = Literal["verified", "likelihood", "paper"]
+SHORTLIST = 8  # draws of a row whose plausibility is looked up: the dear part
 
 
 def select(
@@ -27,39 +28,60 @@ def select(
     rule: SelectRule,
     margin: float,
     cost_weight: float,
-    plausible: Plausible | None = None,
 ) -> np.ndarray:
-    """(N,) the draw chosen for each row, from (N, n) arrays.
+    """(N,) the draw chosen for each row, from (N, n) arrays, by `paper` or `likelihood`.
 
     confidence: h on the common scale where 0.5 is the cutoff. A row none of whose draws clears the
     margin falls back on the draw with the highest h, so that what can be valid is.
-    plausible: (rows, draws) -> booleans; asked for the best draw of a row, then for the next best,
-    so that few draws are ever looked at. A row with no plausible draw keeps its best one.
     """
     by_h = confidence.argmax(axis=1)
     if rule == "paper":
         return np.asarray(by_h)
-    merit = np.where(confidence > margin, log_prob - cost_weight * cost, -np.inf)
-    best = merit.argmax(axis=1)
-    cleared = (confidence > margin).any(axis=1)
-    if plausible is not None:
-        best = _first_plausible(merit, best, np.flatnonzero(cleared), plausible)
-    return np.where(cleared, best, by_h)
+    cleared = confidence > margin
+    best = np.where(cleared, log_prob - cost_weight * cost, -np.inf).argmax(axis=1)
+    return np.where(cleared.any(axis=1), best, by_h)
 
 
-def _first_plausible(
-    merit: Array, best: np.ndarray, rows: np.ndarray, plausible: Plausible
+def select_verified(
+    Z_plus: Array,
+    confidence: Array,
+    cost: Array,
+    verifier: Verifier,
+    *,
+    n_features: int,
+    margin: float,
 ) -> np.ndarray:
-    merit, chosen = merit.copy(), best.copy()
-    for _ in range(MOST_LOOKS):
-        if len(rows) == 0:
-            break
-        draw = merit[rows].argmax(axis=1)
-        fine = plausible(rows, draw)
-        chosen[rows[fine]] = draw[fine]
-        rows, draw = rows[~fine], draw[~fine]
-        # the same draw often comes more than once: equal merit is taken for the same draw
-        refused = merit[rows, draw]
-        merit[rows] = np.where(merit[rows] == refused[:, None], -np.inf, merit[rows])
-        rows = rows[np.isfinite(merit[rows]).any(axis=1)]
-    return np.asarray(chosen)
+    """(N,) the draw with the best expected Score:
+
+        P(valid) + P(plausible) - C / d
+
+    Z_plus: (N, n, D); the rest (N, n). A row none of whose draws clears the margin takes what is
+    above the cutoff, and one that has none of these the draw with the highest h.
+    """
+    N, n, _ = Z_plus.shape
+    rows = np.arange(N)[:, None]
+    open_ = confidence > margin
+    open_ = np.where(open_.any(axis=1, keepdims=True), open_, confidence > 0.5)
+    distinct, first, place = np.unique(
+        Z_plus.reshape(N * n, -1), axis=0, return_index=True, return_inverse=True
+    )
+    place = place.reshape(N, n)
+    valid = verifier.valid(distinct, confidence.reshape(-1)[first])
+    merit = valid[place] - cost / n_features
+    merit = np.where(open_, merit, -np.inf)
+    short = _best_distinct(merit, place, min(SHORTLIST, n))
+    asked, back = np.unique(place[rows, short], return_inverse=True)
+    plausible = verifier.plausible(distinct[asked])[back.reshape(short.shape)]
+    best = short[rows[:, 0], (merit[rows, short] + plausible).argmax(axis=1)]
+    return np.where(open_.any(axis=1), best, confidence.argmax(axis=1))
+
+
+def _best_distinct(merit: Array, place: np.ndarray, k: int) -> np.ndarray:
+    """(N, k) the k best draws of each row; a draw that came twice takes one seat only."""
+    order = np.argsort(-merit, axis=1, kind="stable")
+    same = np.take_along_axis(place, order, axis=1)
+    first = np.ones_like(same, dtype=bool)
+    for i in range(1, same.shape[1]):
+        first[:, i] = (same[:, :i] != same[:, i : i + 1]).all(axis=1)
+    seats = np.argsort(~first, axis=1, kind="stable")[:, :k]
+    return np.asarray(np.take_along_axis(order, seats, axis=1))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
+from genrecourse import artifact
+from genrecourse.errors import UserError
 from genrecourse.methods.base import Method
 from genrecourse.methods.genre import PAPER_SETTINGS, GenRe
 from genrecourse.methods.nearest import NearestNeighbour
@@ -17,3 +21,33 @@ METHODS: dict[str, Callable[..., Method]] = {
     "nnr-dplus": partial(NearestNeighbour, gamma=0.7, labelled=True),
     "nnr-auto": partial(NearestNeighbour, gamma="auto", labelled=True),
 }
+
+
+def load(folder: str | os.PathLike[str], classifier: Any = None) -> Method:
+    """The method that was saved to a folder, ready for use. Nothing in the folder is run.
+
+    classifier: the model that the method was fitted around, needed unless it was the library's own.
+    """
+    meta, arrays = artifact.read(folder)
+    known = {kind.__name__: kind for kind in map(_class_of, METHODS.values())}
+    name = str(meta.get("method")) if isinstance(meta, dict) else "?"
+    if name not in known:
+        raise UserError(
+            f"{folder} holds the method '{artifact.short(name)}', which is none of "
+            f"{sorted(known)}; a method of your own must be in METHODS before it is loaded"
+        )
+    try:
+        return known[name]._load(meta, arrays, classifier)
+    except UserError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as e:
+        # the checksums are right, so another version, or a person, wrote something else
+        raise UserError(
+            f"{folder} does not hold what a {name} of this version needs "
+            f"({type(e).__name__}: {artifact.short(e)}); load it with the genrecourse that saved "
+            "it, or fit and save again"
+        ) from e
+
+
+def _class_of(maker: Any) -> type[Method]:
+    return _class_of(maker.func) if isinstance(maker, partial) else maker

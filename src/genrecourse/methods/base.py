@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import os
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from genrecourse import artifact
+from genrecourse.artifact import pack, unpack
 from genrecourse.classifier import Classifier, fit_mlp
 from genrecourse.constraints import Rules
 from genrecourse.cost import Cost
 from genrecourse.encoding import Array, TableEncoder, unchanged
 from genrecourse.errors import UserError
 from genrecourse.noise import KeyedNoise
+from genrecourse.plans import Plans, make_plans
 from genrecourse.schema import Schema
+
+N_PROBES = 64  # training rows by whose scores a classifier is known again
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,9 @@ class Method(BaseEstimator):
     seed: decides everything random; the same seed, row and version give the same recourse.
     """
 
+    # parameters that are dataclasses, so that a model file can name their fields and nothing else
+    _records: ClassVar[dict[str, type[Any]]] = {}
+
     def __init__(self, classifier: Any = None, schema: Schema | None = None, *, seed: int = 0):
         self.classifier = classifier
         self.schema = schema
@@ -58,6 +68,14 @@ class Method(BaseEstimator):
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         """Z (n, D) of rejected people -> Z_plus (n, D), the best attempt for each."""
 
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What `_fit` learned, for a model file: plain values, and arrays."""
+        raise UserError(f"{self._where('save')}: {type(self).__name__} has no _state and _restore")
+
+    def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """The inverse of `_state`, with the parameters, encoder, rules and h already in place."""
+        raise UserError(f"{self._where('load')}: {type(self).__name__} has no _state and _restore")
+
     # ---- the verbs ----------------------------------------------------------------------------
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
@@ -76,6 +94,8 @@ class Method(BaseEstimator):
         self.rules_, self.cost_ = Rules(self.encoder_), Cost(self.encoder_)
         F = self.encoder_.features(X)
         scores = self.classifier_.score(X)
+        probes = np.linspace(0, len(X) - 1, min(len(X), N_PROBES)).astype(int)
+        self._probe, self._probe_scores = X.iloc[probes].copy(), scores[probes]
         favourable = (
             scores > self.classifier_.cutoff if y is None else self.classifier_.is_favourable(y)
         )
@@ -125,6 +145,85 @@ class Method(BaseEstimator):
             },
             index=X.index,
         )
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write what was learned to a folder, as data: `genrecourse.load` reads it.
+
+        The folder holds training rows: 64 of them, and whatever rows the method keeps. A classifier
+        that is not the library's own is not stored; it is given again at load.
+        """
+        self._check_fitted("save")
+        state, arrays = self._state()
+        h, weights = artifact.pack_classifier(self.classifier_)
+        meta = {
+            "method": type(self).__name__,
+            "params": self._packed_params(),
+            "schema": artifact.pack_schema(self.schema_),
+            "encoder": artifact.pack_encoder(self.encoder_),
+            "classifier": h,
+            "probe": {
+                "rows": artifact.pack_table(self._probe),
+                "scores": pack(self._probe_scores),
+            },
+            "state": pack(state),
+        }
+        arrays = {**artifact.under("state", arrays), **artifact.under("classifier", weights)}
+        artifact.write(folder, meta, arrays)
+
+    @classmethod
+    def _load(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray], classifier: Any) -> Self:
+        """The method that `save` was called on, from what `artifact.read` gives."""
+        schema = artifact.unpack_schema(meta["schema"])
+        encoder = artifact.unpack_encoder(meta["encoder"])
+        probe = artifact.unpack_table(meta["probe"]["rows"])
+        scores = np.array(meta["probe"]["scores"], dtype=np.float64)
+        h = artifact.unpack_classifier(
+            meta["classifier"], artifact.within("classifier", arrays), classifier, probe, scores
+        )
+        if h.encoder is not None and same_layout(h.encoder, encoder):
+            h = copy.copy(h)
+            h.encoder = encoder  # as `fit` has it: h reads Z itself
+        method = cls(**cls._unpacked_params(meta["params"], schema, h))
+        method.schema_, method.encoder_, method.classifier_ = schema, encoder, h
+        method.rules_, method.cost_ = Rules(encoder), Cost(encoder)
+        method._probe, method._probe_scores, method._like = probe, scores, probe.iloc[:1]
+        method._restore(unpack(meta["state"]), artifact.within("state", arrays))
+        return method
+
+    def _packed_params(self) -> dict[str, Any]:
+        """The parameters as JSON; of schema and classifier only whether they were given."""
+        params = self.get_params(deep=False)
+        params["schema"] = self.schema is not None
+        given = Classifier.wrap(self.classifier)
+        params["classifier"] = None if self.classifier is None else given.is_fitted
+        for name, value in params.items():
+            if is_dataclass(value) and type(value) is self._records.get(name):
+                params[name] = {f.name: getattr(value, f.name) for f in fields(value)}
+        return {name: pack(value) for name, value in params.items()}
+
+    @classmethod
+    def _unpacked_params(cls, packed: dict[str, Any], schema: Schema, h: Classifier) -> Any:
+        params = {name: unpack(value) for name, value in packed.items()}
+        params |= {name: kind(**params[name]) for name, kind in cls._records.items()}
+        params["schema"] = schema if params["schema"] else None
+        if params["classifier"] is not None:
+            to_be_trained = Classifier(None, favourable=h.favourable, cutoff=h.cutoff)
+            params["classifier"] = h if params["classifier"] else to_be_trained
+        return params
+
+    def plans(self, X: pd.DataFrame) -> Plans:
+        """What would change h's decision on each person, in units and words.
+
+        A person whose recourse does not hold gets the reason instead (`assess`).
+        """
+        X_plus = self.recourse(X)
+        found = self.assess(X, X_plus)
+        log_likelihood = None
+        ok = (found["status"] == "ok").to_numpy()
+        if hasattr(self, "log_prob") and ok.any():
+            log_likelihood = np.full(len(X), np.nan)
+            log_likelihood[ok] = self.log_prob(X_plus[ok], given=X[ok])
+        return make_plans(self.encoder_, X, X_plus, found, self.classifier_.cutoff, log_likelihood)
 
     # ---- for authors --------------------------------------------------------------------------
 

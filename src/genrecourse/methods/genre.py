@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 import torch
 
+from genrecourse.artifact import fill, under, weights, within
 from genrecourse.encoding import Array
 from genrecourse.errors import UserError
-from genrecourse.genre.bins import BinKind, make_bins
+from genrecourse.genre.bins import BinKind, Bins, make_bins
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.model import COMPACT, PAPER, NetConfig, RecourseNet, make_knots
 from genrecourse.genre.pairs import (
@@ -25,19 +26,20 @@ from genrecourse.genre.pairs import (
     match_codes,
 )
 from genrecourse.genre.sample import Draws, sample
-from genrecourse.genre.select import SelectRule, select
-from genrecourse.judge import CrossFittedJudge, fit_lof, trust
+from genrecourse.genre.select import SelectRule, select, select_verified
+from genrecourse.judge import CrossFittedJudge, trust
 from genrecourse.methods.auto import choose_gamma, clean
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Schema
 from genrecourse.training import TrainingPlan, TrainingReport, train
+from genrecourse.verifier import Verifier
 
 # The grid that "auto" searches: fixed, the same for every data set.
 TEMPERATURE_GRID = (0.5, 1.0, 0.25)  # the first stands unless another is clearly better
 MARGIN_GRID = (1.0, 0.0)  # the one that the targets had (gamma), or none (0.5); likewise
 CLEARLY = 0.02  # what a few hundred rows with few distinct x_plus can tell apart
-LOF_MARGIN = 0.15  # a tenth of the factor at which a row becomes an outlier
+BARREN = 20  # batches in a row without a single pair to learn from before giving up
 LOOKED_AT = 400  # sources that the automatic choices look at, held-out ones first
 
 
@@ -64,7 +66,6 @@ PAPER_SETTINGS: dict[str, Any] = {
     "temperature": 0.1,  # tau = 10
     "margin": 0.5,
     "select": "paper",
-    "plausible": False,
     "clean": False,
     "n_draws": 10,
 }
@@ -99,11 +100,10 @@ class GenRe(Method):
     temperature, margin: of sampling and selection; "auto": chosen with the one model trained, on
         held-out rejected training rows, by a judge that never saw what it scores.
     n_draws: how many samples the selection chooses from.
-    select: "likelihood", the likeliest and cheapest draw that h accepts with margin; "paper", the
-        draw that h likes best.
-    cost_weight: extra price of cost in the selection; log R already holds -lam * C.
-    plausible: pass over draws that a local outlier factor, fitted on accepted training rows, calls
-        outliers (only with select="likelihood").
+    select: among the draws that h accepts with margin: "verified", the best expected Score by a
+        verifier fitted on the training rows; "likelihood", the likeliest and cheapest. "paper":
+        the draw that h likes best.
+    cost_weight: extra price of cost in select="likelihood"; log R already holds -lam * C.
     clean: leave out of D+ what a judge that never saw it calls unlikely or outlying.
     sigma: noise added to sampled numbers, on the [0, 1] scale (Algorithm 2, line 6).
     bins, n_bins, keep: the choices of a number; keep is the choice "as x has it".
@@ -113,6 +113,8 @@ class GenRe(Method):
         all rejected rows.
     net, training: sizes and speed; `PAPER_PRESET` holds the paper's.
     """
+
+    _records: ClassVar[dict[str, type[Any]]] = {"net": NetConfig, "training": Training}
 
     def __init__(
         self,
@@ -124,9 +126,8 @@ class GenRe(Method):
         temperature: float | Literal["auto"] = "auto",
         margin: float | Literal["auto"] = "auto",
         n_draws: int = 48,
-        select: SelectRule = "likelihood",
+        select: SelectRule = "verified",
         cost_weight: float = 3.0,
-        plausible: bool = True,
         clean: bool = True,
         sigma: float = 0.0,
         bins: BinKind = "quantile",
@@ -149,7 +150,6 @@ class GenRe(Method):
         self.n_draws = n_draws
         self.select = select
         self.cost_weight = cost_weight
-        self.plausible = plausible
         self.clean = clean
         self.sigma = sigma
         self.bins = bins
@@ -188,9 +188,6 @@ class GenRe(Method):
             clock.lap("judge")
         looked_at = np.concatenate([held, fitted])[:LOOKED_AT]
         accepted = np.flatnonzero(rows.favourable & (rows.confidence > 0.5))
-        self.lof_: Any = None
-        if self.plausible and len(accepted) > 1:
-            self.lof_ = fit_lof(rows.Z[accepted])
         self._choose_gamma(rows, looked_at, accepted, judge)
         if self.clean and judge is not None:
             accepted = clean(rows, accepted, judge, self.rules_)
@@ -200,6 +197,10 @@ class GenRe(Method):
         pairs_held = self._pairs(rows, held, targets)
         self._report_pairs(fitted, held, pairs, pairs_held)
         clock.lap("pairs")
+        self.verifier_: Verifier | None = None
+        if self.select == "verified":
+            self.verifier_ = Verifier(self.seed).fit(rows.Z, rows.favourable, rows.confidence)
+            clock.lap("verifier")
         self.density_ = self._density(rows, targets)
         if len(pairs_held):
             self._train(rows, fitted, held, targets, pairs, pairs_held)
@@ -349,14 +350,23 @@ class GenRe(Method):
         carry = _Carry(self, targets)
 
         def batches() -> Any:
-            while True:
+            barren = 0
+            while barren < BARREN:
                 order = rng.permutation(len(pairs))
                 if len(order) < config.batch_size:  # a small table: several draws a source
                     order = np.tile(order, -(-config.batch_size // len(order)))
                 for i in range(0, len(order) - config.batch_size + 1, config.batch_size):
                     batch = order[i : i + config.batch_size]
-                    source = rows.F[fitted[pairs.source[batch]]]
-                    yield carry(source, pairs.draw(batch, rng))
+                    pair = carry(rows.F[fitted[pairs.source[batch]]], pairs.draw(batch, rng))
+                    barren = 0 if len(pair[0]) else barren + 1
+                    if len(pair[0]):
+                        yield pair
+            raise UserError(
+                f"{self._where('fit')}: with their own {self._immutable_names()} carried over, the "
+                f"classifier accepts none of the targets of {BARREN} batches of people above gamma "
+                f"{self.gamma_:g}, which leaves nothing to learn from. Lower gamma, or make n_bins "
+                "larger, so that people are paired with more like themselves"
+            )
 
         fixed = np.random.default_rng([self.seed, 2])
         some = np.arange(len(pairs_held))[:1024]
@@ -364,7 +374,7 @@ class GenRe(Method):
             rows.F[held[pairs_held.source[some]]], pairs_held.draw(some, fixed)
         )
 
-        def held_out() -> float:
+        def held_out() -> float:  # only asked where somebody is held out
             same = torch.Generator().manual_seed(self.seed)
             return float(self.density_.loss(held_x, held_plus, same))
 
@@ -385,7 +395,7 @@ class GenRe(Method):
             lambda pair: self.density_.loss(pair[0], pair[1], generator),
             batches(),
             plan,
-            held_out=held_out,
+            held_out=held_out if len(held_x) else None,
             label="R(x+|x)",
             progress=self.progress,
         )
@@ -402,7 +412,7 @@ class GenRe(Method):
         margins: tuple[float, ...] = (self.margin_,)
         if self.temperature == "auto":
             temperatures = TEMPERATURE_GRID
-        if self.margin == "auto" and self.select == "likelihood":
+        if self.margin == "auto" and self.select != "paper":
             margins = tuple(0.5 + share * (self.gamma_ - 0.5) for share in MARGIN_GRID)
         if judge is None or len(temperatures) * len(margins) == 1:
             return
@@ -440,19 +450,23 @@ class GenRe(Method):
 
     def _select(self, draws: Draws, known: tuple[Array, Array], margin: float) -> np.ndarray:
         confidence, cost = known
-
-        def plausible(rows: np.ndarray, picks: np.ndarray) -> np.ndarray:
-            Z_plus = self.encoder_.from_features(draws.F[rows, picks])
-            return np.asarray(self.lof_.decision_function(Z_plus) > LOF_MARGIN)
-
-        return select(
+        if self.verifier_ is None:
+            return select(
+                confidence,
+                draws.log_prob + draws.log_weight,
+                cost,
+                rule=self.select,
+                margin=margin,
+                cost_weight=self.cost_weight,
+            )
+        N, n, d = draws.F.shape
+        return select_verified(
+            self.encoder_.from_features(draws.F.reshape(-1, d)).reshape(N, n, -1),
             confidence,
-            draws.log_prob + draws.log_weight,
             cost,
-            rule=self.select,
+            self.verifier_,
+            n_features=d,
             margin=margin,
-            cost_weight=self.cost_weight,
-            plausible=plausible if self.lof_ is not None else None,
         )
 
     def _draw(self, Z: Array, noise: KeyedNoise, temperature: float, n: int | None = None) -> Draws:
@@ -488,6 +502,47 @@ class GenRe(Method):
         found = [tuple(row) in known for row in codes]
         return np.where(found, "not-accepted", "no-feasible-target").astype(object)
 
+    # ---- model files --------------------------------------------------------------------------
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        density = self.density_
+        state = {
+            "gamma": self.gamma_,
+            "temperature": self.temperature_,
+            "margin": self.margin_,
+            "lam": density.net.lam,
+            "keep": density.keep,
+            "report": self.fit_report_,
+        }
+        edges = {str(i): e for i, e in enumerate(self.targets_edges_) if e is not None}
+        arrays = {
+            **under("net", weights(density.net)),
+            **under("bins", {name: part.numpy() for name, part in vars(density.bins).items()}),
+            **under("edges", edges),
+            "weights": density.weights.numpy(),
+            "codes": self.targets_codes_,
+        }
+        if self.verifier_ is not None:
+            arrays |= under("verifier", self.verifier_.arrays())
+        return state, arrays
+
+    def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.gamma_, self.temperature_ = state["gamma"], state["temperature"]
+        self.margin_, self.fit_report_ = state["margin"], state["report"]
+        edges, n_immutable = within("edges", arrays), int(self.rules_.immutable.sum())
+        self.targets_edges_ = tuple(edges.get(str(i)) for i in range(n_immutable))
+        self.targets_codes_ = arrays["codes"]
+        learned = within("net", arrays)
+        knots, decoded = (torch.tensor(learned[name]) for name in ("embed_x.knots", "decoded"))
+        bins = Bins(**{name: torch.tensor(a) for name, a in within("bins", arrays).items()})
+        with torch.device("meta"):
+            net = RecourseNet(self.net, knots, decoded, bins.n_choices, lam=state["lam"])
+        fill(net, learned)
+        cost_weights = torch.tensor(arrays["weights"])
+        self.density_ = RecourseDensity(net, bins, self.rules_, cost_weights, keep=state["keep"])
+        learned = within("verifier", arrays)
+        self.verifier_ = Verifier.from_arrays(learned, self.encoder_.width) if learned else None
+
     # ---- the density's own verbs --------------------------------------------------------------
 
     def sample(self, X: pd.DataFrame, n: int = 10) -> pd.DataFrame:
@@ -501,6 +556,32 @@ class GenRe(Method):
             [like.index, np.tile(np.arange(n), len(X))], names=["row", "draw"]
         )
         return table
+
+    def draws(self, X: pd.DataFrame, n: int | None = None) -> pd.DataFrame:
+        """What `recourse` chooses from: cost, log_likelihood, score and `chosen` of each draw.
+
+        Indexed (row, draw), the draws being those of `sample`. n: as if `n_draws` were n. People
+        whom h accepts already have no chosen draw: recourse leaves them as they are.
+        """
+        self._check_fitted("draws")
+        Z, n = self.encoder_.encode(X), n or self.n_draws
+        draws = self._draw(Z, KeyedNoise(self.seed), self.temperature_, n)
+        known = self._known(Z, draws)
+        chosen = np.zeros(draws.log_prob.shape, dtype=bool)
+        chosen[np.arange(len(X)), self._select(draws, known, self.margin_)] = True
+        chosen &= ~self.classifier_.accepts(self._ordered(X))[:, None]
+        Z_plus = self.encoder_.from_features(draws.F.reshape(len(X) * n, -1))
+        return pd.DataFrame(
+            {
+                "cost": known[1].reshape(-1),
+                "log_likelihood": draws.log_prob.reshape(-1),
+                "score": self.classifier_.score_encoded(Z_plus, self.encoder_, self._like),
+                "chosen": chosen.reshape(-1),
+            },
+            index=pd.MultiIndex.from_arrays(
+                [X.index.repeat(n), np.tile(np.arange(n), len(X))], names=["row", "draw"]
+            ),
+        )
 
     def log_prob(self, x_plus: pd.DataFrame, given: pd.DataFrame) -> pd.Series:
         """log R_theta(x_plus | given), row by row, at temperature 1 under the schema's masks."""
@@ -538,8 +619,7 @@ class _Carry:
         if self.by_bin:
             Z_plus = self.method.encoder_.from_features(F_plus)
             ok = self.method._confidence(Z_plus) > self.method.gamma_
-            if ok.any():
-                source, F_plus = source[ok], F_plus[ok]
+            source, F_plus = source[ok], F_plus[ok]
         return torch.as_tensor(source), torch.as_tensor(F_plus)
 
 

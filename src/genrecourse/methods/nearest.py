@@ -6,14 +6,19 @@ from typing import Any, Literal
 
 import numpy as np
 
+from genrecourse.artifact import under, within
 from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 from genrecourse.genre.pairs import blocks, make_targets
+from genrecourse.genre.select import select_verified
 from genrecourse.judge import CrossFittedJudge
 from genrecourse.methods.auto import choose_gamma, clean
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Schema
+from genrecourse.verifier import Verifier
+
+CANDIDATES = 64  # nearest targets that a verifier chooses from
 
 
 class NearestNeighbour(Method):
@@ -23,8 +28,8 @@ class NearestNeighbour(Method):
     It fails where accepted rows are outliers or mislabelled, since it copies them.
 
     gamma: how sure h must be of a row, on the scale where 0.5 is the cutoff; "auto" chooses it as
-        GenRe does and also leaves out rows that a judge which never saw them calls invalid or
-        outlying.
+        GenRe does, leaves out rows that a judge which never saw them calls invalid or outlying, and
+        lets the same verifier choose among the nearest.
     labelled: only rows whose outcome was favourable too (the paper's D+).
     """
 
@@ -60,6 +65,9 @@ class NearestNeighbour(Method):
                 f"{self.gamma_}; lower gamma"
             )
         self.targets_ = make_targets(rows.Z[keep], rows.F[keep], self.rules_, self.n_bins)
+        self.verifier_: Verifier | None = None
+        if self.gamma == "auto":
+            self.verifier_ = Verifier(self.seed).fit(rows.Z, rows.favourable, rows.confidence)
 
     def _clean(self, rows: TrainingRows, keep: np.ndarray) -> np.ndarray:
         """Choose gamma and leave out what a judge does not vouch for, as GenRe does."""
@@ -79,12 +87,44 @@ class NearestNeighbour(Method):
         found = clean(rows, np.flatnonzero(keep), judge, self.rules_)
         return np.isin(np.arange(len(keep)), found)
 
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        arrays = {"targets": self.targets_.F}
+        if self.verifier_ is not None:
+            arrays |= under("verifier", self.verifier_.arrays())
+        return {"gamma": self.gamma_}, arrays
+
+    def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.gamma_, F = state["gamma"], arrays["targets"]
+        self.targets_ = make_targets(self.encoder_.from_features(F), F, self.rules_, self.n_bins)
+        learned = within("verifier", arrays)
+        self.verifier_ = Verifier.from_arrays(learned, self.encoder_.width) if learned else None
+
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         F = self.encoder_.to_features(Z)
-        F_plus = F.copy()
+        F_plus, cost = self._nearest(Z, F, 1 if self.verifier_ is None else CANDIDATES)
+        N, k, d = F_plus.shape
+        pick = np.zeros(N, dtype=int)
+        if self.verifier_ is not None:
+            Z_plus = self.encoder_.from_features(F_plus.reshape(-1, d))
+            confidence = np.where(np.isfinite(cost), self._confidence(Z_plus).reshape(N, k), 0.0)
+            pick = select_verified(
+                Z_plus.reshape(N, k, -1),
+                confidence,
+                cost,
+                self.verifier_,
+                n_features=d,
+                margin=0.5,
+            )
+        return self.encoder_.from_features(F_plus[np.arange(N), pick])
+
+    def _nearest(self, Z: Array, F: Array, k: int) -> tuple[Array, Array]:
+        """The k cheapest targets (N, k, d), cheapest first, and their costs (N, k): x itself at an
+        infinite cost where there are fewer."""
+        F_plus, cost = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
         for rows, members, costs in blocks(Z, F, self.targets_, self.encoder_, self.rules_):
-            best, place = costs.min(dim=1)
-            found = np.isfinite(best.numpy())
-            F_plus[rows[found]] = self.targets_.F[members[place.numpy()[found]]]
-        F_plus[:, self.rules_.immutable] = F[:, self.rules_.immutable]
-        return self.encoder_.from_features(F_plus)
+            found, place = costs.topk(min(k, len(members)), dim=1, largest=False)
+            i, j = np.nonzero(np.isfinite(found.numpy()))
+            F_plus[rows[i], j] = self.targets_.F[members[place.numpy()[i, j]]]
+            cost[rows[i], j] = found.numpy()[i, j]
+        F_plus[:, :, self.rules_.immutable] = F[:, None, self.rules_.immutable]
+        return F_plus, cost

@@ -1,0 +1,44 @@
+"""Writes docs/cli.md to standard output, from the help of the command line itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from genrecourse.cli import app
+
+
+def main() -> None:
+    group: Any = typer.main.get_command(app)
+    print("# The command line\n")
+    print("Written by `python scripts/cli_page.py > docs/cli.md`; each example is run by a test.\n")
+    print("A mistake is answered in one sentence, with exit status 2. Tables are `.csv` or")
+    print("`.parquet` (the latter needs `pip install 'genrecourse[parquet]'`). What is written is")
+    print("written whole or not at all.")
+    for name, command in group.commands.items():
+        print(f"\n## genrecourse {name}\n")
+        print(" ".join((command.help or "").split()))
+        example = " ".join((command.epilog or "").split()).removeprefix("Example: ")
+        print(f"\n```sh\n{example}\n```\n")
+        print("| | |\n|---|---|")
+        for parameter in command.params:
+            print(f"| {_spelling(parameter)} | {_about(parameter)} |")
+
+
+def _spelling(parameter: Any) -> str:
+    if parameter.param_type_name == "option":
+        return ", ".join(f"`{name}`" for name in reversed(parameter.opts))
+    return f"`{(parameter.name or '').upper()}`"
+
+
+def _about(parameter: Any) -> str:
+    said = str(getattr(parameter, "help", "") or "")
+    if parameter.required and parameter.param_type_name == "option":
+        said += " Required."
+    if parameter.default not in (None, "", ()) and not callable(parameter.default):
+        said += f" Default: {parameter.default}."
+    return said
+
+
+main()

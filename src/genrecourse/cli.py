@@ -1,0 +1,405 @@
+"""The command line. Each command reads files, calls one verb of the library and writes files.
+
+A user's mistake is one sentence on standard error and exit status 2.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperGroup
+
+from genrecourse import __version__
+from genrecourse.classifier import Classifier
+from genrecourse.datasets import DATASETS, is_local, load_dataset, read_whole
+from genrecourse.errors import UserError
+from genrecourse.methods import METHODS, load
+from genrecourse.plans import Plans
+from genrecourse.schema import Schema, plain
+from genrecourse.tables import read_table, write_table, write_text
+
+out = Console()
+err = Console(stderr=True)
+
+
+class _Plain(TyperGroup):
+    """Turns a UserError of any command into its sentence and exit status 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            err.print(Text(f"error: {error}", style="red"), soft_wrap=True)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(
+    cls=_Plain,
+    name="genrecourse",
+    help="What to change to be accepted by a model. Begin with: genrecourse demo",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+TableFile = Annotated[Path, typer.Argument(help="Table with a header, .csv or .parquet.")]
+ModelFolder = Annotated[Path, typer.Argument(help="Folder written by 'genrecourse fit'.")]
+TheirModel = Annotated[
+    str | None,
+    typer.Option(
+        "--classifier",
+        metavar="MODULE:NAME",
+        help="Your own model: NAME in the Python file or module MODULE, fitted. It has "
+        "predict_proba, or is a function of a DataFrame, or a genrecourse.Classifier.",
+    ),
+]
+Names = Annotated[str, typer.Option(metavar="A,B", help="Columns, with commas between them.")]
+Seed = Annotated[int, typer.Option(help="Decides everything random.")]
+
+
+@app.callback(invoke_without_command=True)
+def _main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        out.print(f"genrecourse {__version__}")
+        raise typer.Exit
+
+
+@app.command(epilog="Example: genrecourse demo --folder demo")
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where report.html goes.")] = Path("demo"),
+    people: Annotated[int, typer.Option(min=1, help="How many people to show.")] = 3,
+    seed: Seed = 0,
+) -> None:
+    """Train on the German credit data inside the package, show plans, write a report."""
+    from genrecourse.demo import run_demo  # brings matplotlib: slow to import
+
+    run_demo(folder, console=out, seed=seed, people=people)
+
+
+@app.command(epilog="Example: genrecourse datasets german -o german.csv")
+def datasets(
+    name: Annotated[str | None, typer.Argument(help="One of them, to write to a file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File for it, .csv or .parquet.")
+    ] = None,
+) -> None:
+    """List the data sets that can be loaded, or write one to a file."""
+    if name is None:
+        table = Table("name", "rows", "features", "favourable", "licence", "here", box=None)
+        for each in DATASETS:
+            table.add_row(each, *_about(each))
+        out.print(table)
+        return
+    if output is None:
+        raise UserError(f"say where '{name}' goes: genrecourse datasets {name} -o {name}.csv")
+    whole = read_whole(name)
+    write_table(whole, output)
+    out.print(f"{len(whole):,} rows and {whole.shape[1]} columns in {output}")
+
+
+def _about(name: str) -> list[str]:
+    entry = DATASETS[name]
+    facts = [f"{entry.target} = {entry.label} ({entry.favourable})", entry.licence]
+    if not is_local(name):
+        return ["?", "?", *facts, "downloaded on first use"]
+    data = load_dataset(name)
+    return [f"{len(data.X_train) + len(data.X_test):,}", str(len(data.schema)), *facts, "yes"]
+
+
+@app.command(epilog="Example: genrecourse methods")
+def methods() -> None:
+    """List the methods that 'fit --method' takes."""
+    table = Table("name", "what it does", box=None)
+    for name, maker in METHODS.items():
+        kind = getattr(maker, "func", maker)
+        settings = ", ".join(f"{k}={v}" for k, v in getattr(maker, "keywords", {}).items())
+        about = (kind.__doc__ or "").strip().splitlines()[0]
+        table.add_row(name, f"{about} {settings}".strip())
+    out.print(table)
+
+
+@app.command(
+    epilog="Example: genrecourse schema german.csv --target credit --immutable age,foreign_worker "
+    "-o schema.json"
+)
+def schema(
+    table: TableFile,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The schema, as JSON.")],
+    target: Annotated[str | None, typer.Option(help="Column with the outcome: left out.")] = None,
+    immutable: Names = "",
+    drop: Names = "",
+) -> None:
+    """Read off a table what each column is, and say what looks odd. Edit the file, then fit."""
+    X = _features(read_table(table), target, drop)
+    found = Schema.infer(X, immutable=_split(immutable))
+    write_text(found.to_json() + "\n", output)
+    out.print(f"{len(found)} features of {len(X):,} rows in {output}")
+    _lint(found, X)
+
+
+@app.command(
+    epilog="Example: genrecourse fit german.csv --target credit --favourable good --immutable "
+    "age,personal_status_sex,foreign_worker -o model"
+)
+def fit(
+    table: TableFile,
+    target: Annotated[str, typer.Option(help="Column with the outcome of each row.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the fitted model.")],
+    favourable: Annotated[
+        str | None, typer.Option(help="Favourable outcome; several with commas. Default: 1.")
+    ] = None,
+    schema_file: Annotated[
+        Path | None, typer.Option("--schema", help="From 'genrecourse schema'.")
+    ] = None,
+    immutable: Names = "",
+    drop: Names = "",
+    classifier: TheirModel = None,
+    cutoff: Annotated[float | None, typer.Option(help="Accepted above it. Default: 0.5.")] = None,
+    method: Annotated[str, typer.Option(help="See 'genrecourse methods'.")] = "genre",
+    seed: Seed = 0,
+) -> None:
+    """Learn recourse from a table of people and their outcomes.
+
+    Without --classifier a model is learned from the outcomes. Ctrl-C while it learns keeps the best
+    so far.
+    """
+    if method not in METHODS:
+        raise UserError(f"no method '{method}'; there are {', '.join(METHODS)}")
+    given = Schema.load(schema_file) if schema_file else None
+    whole = read_table(table, given)
+    y = _target(whole, target)
+    X = _features(whole, target, drop)
+    found = given or Schema.infer(X)
+    for name in _split(immutable):
+        found = found.with_feature(name, role="immutable")
+    if given is None:
+        _lint(found, X)
+    h = _classifier(classifier, favourable, cutoff, y)
+    fitted = METHODS[method](h, found, seed=seed)
+    if "progress" in fitted.get_params():
+        fitted.set_params(progress=err.is_terminal)
+    _check_output(output)
+    _quietly(lambda: fitted.fit(X, y))
+    fitted.save(output)
+    accepted = fitted.classifier_.accepts(X[found.names])
+    out.print(
+        f"{type(fitted).__name__} fitted on {len(X):,} rows, of which its model accepts "
+        f"{int(accepted.sum()):,}; saved in {output}"
+    )
+    report = getattr(fitted, "fit_report_", {})
+    if report.get("training", {}).get("ended") == "interrupted":
+        out.print(f"interrupted: the best weights so far (step {report['training']['best_step']})")
+
+
+@app.command(epilog="Example: genrecourse recourse model german.csv -o plans.csv")
+def recourse(
+    model: ModelFolder,
+    applicants: TableFile,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Plans: .csv, .parquet or .json.")],
+    classifier: TheirModel = None,
+) -> None:
+    """What would change the decision, for everyone in a table.
+
+    A .csv or .parquet has one line a person: row (counted from 0), status, reason, scores, cost,
+    the plan in words, and the features as they would be. A .json has the plans with each change.
+    """
+    fitted = load(model, _given(classifier))
+    X = _people(applicants, fitted.schema_)
+    plans = fitted.plans(X)
+    if output.suffix.lower() == ".json":
+        write_text(plans.to_json() + "\n", output)
+    else:
+        write_table(_lines(plans, X, fitted.schema_), output)
+    counts = pd.Series([plan.status for plan in plans]).value_counts()
+    said = ", ".join(f"{n:,} {status}" for status, n in counts.items())
+    out.print(f"{len(plans):,} people: {said}; in {output}")
+
+
+@app.command(epilog="Example: genrecourse explain model german.csv --row 17")
+def explain(
+    model: ModelFolder,
+    applicants: TableFile,
+    row: Annotated[int, typer.Option(min=0, help="Which row of the table, counted from 0.")],
+    classifier: TheirModel = None,
+) -> None:
+    """One person: who they are to the model, and what would change its decision."""
+    fitted = load(model, _given(classifier))
+    X = _people(applicants, fitted.schema_)
+    if row >= len(X):
+        raise UserError(f"{applicants} has the rows 0 to {len(X) - 1}; there is no row {row}")
+    from genrecourse.demo import panel
+
+    out.print(panel(fitted.schema_, X.iloc[row], fitted.plans(X.iloc[[row]])[0]))
+
+
+@app.command(epilog="Example: genrecourse info model")
+def info(model: ModelFolder, classifier: TheirModel = None) -> None:
+    """What a model folder holds: method, model, features and rules, and how it was learned."""
+    fitted = load(model, _given(classifier))
+    h = fitted.classifier_
+    facts = Table.grid(padding=(0, 2))
+    facts.add_row("method", type(fitted).__name__)
+    facts.add_row("model", f"{h!r}")
+    for name in ("gamma_", "temperature_", "margin_"):
+        if hasattr(fitted, name):
+            facts.add_row(name.rstrip("_"), f"{getattr(fitted, name):g}")
+    training = getattr(fitted, "fit_report_", {}).get("training")
+    if training:
+        facts.add_row(
+            "learned", f"{training['steps']} steps, held-out loss {training['best_loss']:.3f}"
+        )
+    out.print(facts)
+    out.print()
+    table = Table("feature", "kind", "may change", box=None)
+    for feature in fitted.schema_:
+        kind = f"{len(feature.categories)} categories" if feature.is_category else "number"
+        may = "no" if feature.role == "immutable" else feature.direction
+        table.add_row(feature.name, kind, "freely" if may == "any" else may)
+    out.print(table)
+
+
+def main() -> None:
+    """Entry point of the `genrecourse` command."""
+    app()
+
+
+# ---- from words to objects --------------------------------------------------------------------
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _features(table: pd.DataFrame, target: str | None, drop: str) -> pd.DataFrame:
+    leave = _split(drop) + ([target] if target else [])
+    unknown = [name for name in leave if name not in table.columns]
+    if unknown:
+        raise UserError(f"no column {unknown} in the table; it has {list(table.columns)}")
+    rest = table.drop(columns=leave)
+    if rest.shape[1] == 0:
+        raise UserError(f"no column is left besides {leave}")
+    return rest
+
+
+def _target(table: pd.DataFrame, target: str) -> pd.Series:
+    if target not in table.columns:
+        raise UserError(f"no target column '{target}'; the table has {list(table.columns)}")
+    y = table[target]
+    if y.isna().any():
+        raise UserError(
+            f"the target '{target}' is missing in {int(y.isna().sum())} of {len(y):,} rows (first: "
+            f"row {int(y.isna().to_numpy().argmax())}); drop those rows"
+        )
+    if y.nunique() < 2:
+        raise UserError(
+            f"the target '{target}' is {plain(y.iloc[0])!r} in all {len(y):,} rows; it takes "
+            "people of both outcomes to learn from"
+        )
+    return y
+
+
+def _favourable(favourable: str | None, y: pd.Series) -> Any:
+    """The outcomes named on the command line, as the table has them."""
+    if favourable is None:
+        return None
+    seen = {str(plain(value)): plain(value) for value in y.unique()}
+    names = _split(favourable)
+    unknown = [name for name in names if name not in seen]
+    if unknown or not names:
+        raise UserError(
+            f"the favourable outcome {favourable!r} is none of those in '{y.name}': "
+            f"{sorted(seen)[:10]}"
+        )
+    return seen[names[0]] if len(names) == 1 else {seen[name] for name in names}
+
+
+def _classifier(
+    where: str | None, favourable: str | None, cutoff: float | None, y: pd.Series
+) -> Classifier:
+    given = _given(where)
+    wanted = _favourable(favourable, y)
+    if isinstance(given, Classifier):
+        if favourable is not None or cutoff is not None:
+            raise UserError(f"{where} says itself what is favourable and its cutoff; leave both")
+        return given
+    h = Classifier(given, favourable=wanted, cutoff=0.5 if cutoff is None else cutoff)
+    h.is_favourable(y)  # says which outcome to name, before anything is learned
+    return h
+
+
+def _given(where: str | None) -> Any:
+    """The object that MODULE:NAME names; a file of the working folder may be the module."""
+    if where is None:
+        return None
+    module_name, _, name = where.partition(":")
+    if not module_name or not name:
+        raise UserError(f"--classifier {where!r} should be MODULE:NAME, such as mymodel:score")
+    if "" not in sys.path and "." not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        module = importlib.import_module(module_name.removesuffix(".py"))
+    except ModuleNotFoundError as error:
+        raise UserError(f"--classifier {where}: {error}; is it in this folder?") from None
+    if not hasattr(module, name):
+        raise UserError(f"--classifier {where}: {module_name} has no '{name}'")
+    return getattr(module, name)
+
+
+def _people(applicants: Path, schema: Schema) -> pd.DataFrame:
+    """The applicants' features; columns that the model does not know (an id, a name) are left."""
+    X = read_table(applicants, schema)
+    return X[[name for name in schema.names if name in X.columns]].reset_index(drop=True)
+
+
+def _check_output(folder: Path) -> None:
+    """Refuse before learning what would be refused after it."""
+    if not folder.absolute().parent.is_dir():
+        raise UserError(f"cannot write {folder}: there is no folder {folder.absolute().parent}")
+    if folder.is_file():
+        raise UserError(f"cannot write {folder}: it is a file; name a folder")
+
+
+def _quietly(act: Any) -> None:
+    """Warnings as notes of one line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        act()
+    for note in dict.fromkeys(str(warning.message) for warning in caught):
+        err.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
+
+
+def _lint(found: Schema, X: pd.DataFrame) -> None:
+    for remark in found.lint(X):
+        err.print(Text(f"look: {remark}", style="yellow"), soft_wrap=True)
+
+
+def _lines(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """One line a person. Who has no plan keeps the features they have."""
+    told = pd.DataFrame(
+        {
+            "row": X.index,
+            "status": [plan.status for plan in plans],
+            "reason": [plan.reason for plan in plans],
+            "score_before": [plan.score_before for plan in plans],
+            "score_after": [plan.score_after for plan in plans],
+            "cost": [plan.cost for plan in plans],
+            "plan": ["; ".join(change.to_text() for change in plan.changes) for plan in plans],
+        }
+    )
+    after = X[schema.names].astype(object)
+    for i, plan in enumerate(plans):
+        for change in plan.changes:
+            after.iat[i, schema.names.index(change.feature.name)] = change.after
+    return pd.concat([told, after.infer_objects().add_prefix("new ")], axis=1)

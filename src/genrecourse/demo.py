@@ -1,0 +1,173 @@
+"""The demo: from nothing to worded plans and a report, on the German credit data in the package."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+from rich import box
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from genrecourse.datasets import DATASETS
+from genrecourse.evaluation import Case, ceiling, make_case, measure, summarise
+from genrecourse.methods import METHODS
+from genrecourse.methods.genre import GenRe
+from genrecourse.plans import Plan, in_words
+from genrecourse.report import score_table, write_report
+from genrecourse.schema import Schema
+
+NAME = "german"
+SCORES_NOTE = (
+    "The nearest neighbour copies the cheapest accepted training row that has the same fixed "
+    "features, and finds none for some people. The ceiling does so with the judge's knowledge: the "
+    "most that copying reaches, which a method that builds rows of its own may pass."
+)
+LIMITS = (
+    "The data are from the 1970s and several columns are known to be mislabelled: they are good "
+    "for trying software on, not for learning about people.",
+    "This demo fixes only age, personal status and foreign worker. The rest is left free, so that "
+    "a plan may ask for what nobody can do at will, such as another credit history. In your own "
+    "schema, fix it or give it a direction.",
+)
+
+
+def run_demo(
+    folder: Path = Path("demo"), *, console: Console, seed: int = 0, people: int = 3
+) -> None:
+    """Fit GenRe on German credit, tell a few plans and the scores, and write a report."""
+    started = time.perf_counter()
+    entry = DATASETS[NAME]
+    console.rule("genrecourse demo: German credit")
+    with _step(console, "a model that decides, and a judge that nobody sees"):
+        case = make_case(NAME, seed, rows=None)
+    console.print(
+        f"  {len(case.X):,} training rows; the model turns down {len(case.people):,} of the test "
+        "rows. What would change its decision?"
+    )
+    with _step(console, "GenRe learns from the people who were accepted", live=False):
+        method = GenRe(case.h, case.schema, seed=seed, progress=console.is_terminal)
+        method.fit(case.X, case.y)
+    with _step(console, f"plans, of which these are the first {people}"):
+        plans = method.plans(case.people.iloc[:people])
+    console.print()
+    for i, plan in enumerate(plans):
+        console.print(panel(case.schema, case.people.iloc[i], plan))
+    with _step(console, "the scores, beside those of nearest neighbours"):
+        scores = _scores(case, method)
+    console.print(Padding(_score_table(scores), (1, 0)))
+    console.print(Text(f"n: people. {SCORES_NOTE}\n", style="dim"))
+    with _step(console, "the report"):
+        path = write_report(
+            folder / "report.html",
+            method,
+            case.people,
+            title="German credit: what would change the decision?",
+            shown=people,
+            scores=scores,
+            scores_note=SCORES_NOTE,
+            facts={
+                "data": f"{entry.source}; {len(case.X):,} rows to learn from",
+                "licence of the data": entry.licence,
+                "model": f"a small neural net, right on {case.h_accuracy:.0%} of the test rows, "
+                "whose outcomes are drawn by chance",
+                "time": f"{time.perf_counter() - started:.0f} seconds, learning and scores",
+            },
+            limits=LIMITS,
+        )
+    console.print(_next(path))
+
+
+@contextmanager
+def _step(console: Console, what: str, live: bool = True) -> Iterator[None]:
+    """Say what is done, how long it took, and what it warned of. live: with a spinner."""
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        if live:
+            with console.status(what):
+                yield
+        else:
+            yield
+    console.print(f"[green]✓[/] {what} [dim]{time.perf_counter() - started:.0f} s[/]")
+    ours = [w for w in caught if Path(w.filename).is_relative_to(Path(__file__).parent)]
+    for message in dict.fromkeys(str(w.message) for w in ours):  # each once
+        console.print(Padding(Text(f"note: {message}", style="dim"), (0, 0, 0, 2)))
+
+
+def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:
+    """One person: who they are, and the plan, with today's values that would change marked."""
+    changed = {change.feature.name for change in plan.changes}
+    profile = Table.grid(padding=(0, 2), expand=True)
+    profile.add_column(ratio=1)
+    profile.add_column(ratio=1)
+    cells = [
+        Text.assemble(
+            (f"{_short(feature.label)}: ", "dim"),
+            (in_words(feature, row[feature.name]), "bold" if feature.name in changed else ""),
+        )
+        for feature in schema
+    ]
+    half = (len(cells) + 1) // 2
+    for i in range(half):
+        profile.add_row(cells[i], cells[i + half] if i + half < len(cells) else "")
+    title = Text(f"Person {plan.person}", style="bold")
+    return Panel(Group(profile, Text(), *_plan(plan)), title=title, padding=(1, 2), width=100)
+
+
+def _plan(plan: Plan) -> list[Table | Text]:
+    if plan.status != "ok":
+        return [Text(plan.reason, style="yellow")]
+    table = Table(box=box.SIMPLE_HEAD, expand=True, show_edge=False, pad_edge=False)
+    table.add_column("what would change the model's decision", ratio=3)
+    table.add_column("from", ratio=2, style="red")
+    table.add_column("to", ratio=2, style="green")
+    for change in plan.changes:
+        table.add_row(Text(change.feature.label), *(Text(word) for word in change.words))
+    return [table, Text(plan.facts, style="dim")]
+
+
+def _short(label: str) -> str:
+    """A label without what it says in brackets."""
+    return label.split(" (")[0]
+
+
+def _scores(case: Case, method: GenRe) -> pd.DataFrame:
+    nearest = METHODS["nnr-auto"](case.h, case.schema, seed=case.seed).fit(case.X, case.y)
+    found = {
+        "GenRe": method.recourse(case.people),
+        "nearest neighbour": nearest.recourse(case.people),
+        "ceiling": ceiling(case),
+    }
+    return pd.DataFrame(
+        {name: summarise(measure(case, X_plus)) for name, X_plus in found.items()}
+    ).T
+
+
+def _score_table(scores: pd.DataFrame) -> Table:
+    heads, rows = score_table(scores)
+    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False, show_edge=False)
+    for head in heads:
+        table.add_column(head, justify="left" if head == "method" else "right")
+    for row in rows:
+        table.add_row(*row, style="bold" if row[0] == "GenRe" else "")
+    return table
+
+
+def _next(path: Path) -> Panel:
+    said = Text.assemble(
+        "The report, to open in a browser: ",
+        (str(path), "bold"),
+        "\n\nNow your own table. Read off what its columns are, and say what may change:\n",
+        ("  genrecourse schema YOUR.csv --target OUTCOME -o schema.json", "cyan"),
+        "\nLearn from it:\n",
+        ("  genrecourse fit YOUR.csv --target OUTCOME --schema schema.json -o model", "cyan"),
+    )
+    return Panel(said, title="Next", padding=(1, 2), width=100)

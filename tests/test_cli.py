@@ -1,0 +1,453 @@
+"""The command line as a newcomer meets it: the examples in its help, a messy table that the project
+has never seen, and the mistakes people make."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+import genrecourse
+from genrecourse import METHODS, GenRe, Schema, cli
+from genrecourse.methods.genre import Training
+
+REPOSITORY = Path(__file__).parents[1]
+TITLES = ["clerk", "nurse", "cook", "driver", "teacher", "welder", "farmer", "baker", "pilot", "it"]
+COMMANDS = ["demo", "datasets", "methods", "schema", "fit", "recourse", "explain", "info"]
+
+
+def loans(n: int = 400, seed: int = 0) -> pd.DataFrame:
+    """A table from elsewhere: an id, dates as text, gaps, ten titles, "good" and "bad"."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "loan id": [f"L-{i:05d}" for i in range(n)],
+            "applied": [f"2024-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(n)],
+            "income": rng.integers(12, 90, n) * 1000,
+            "debt ratio": rng.random(n).round(3),
+            "savings": np.where(rng.random(n) < 0.2, np.nan, rng.integers(0, 50, n) * 100.0),
+            "job": rng.choice(TITLES, n),
+            "home": np.where(rng.random(n) < 0.1, None, rng.choice(["rent", "own"], n)),
+            "sex": rng.choice(["f", "m"], n),
+            "member": rng.random(n) < 0.4,
+        }
+    )
+    worth = table["income"] / 30_000 - 2.5 * table["debt ratio"] + table["member"] * 0.5
+    good = worth + rng.normal(0, 0.3, n) > worth.median()
+    return table.assign(verdict=np.where(good, "good", "bad"))
+
+
+def run(*words: Any) -> Result:
+    return CliRunner().invoke(cli.app, [str(word) for word in words])
+
+
+def sentence(result: Result) -> str:
+    """What a mistake got: exit status 2, one sentence on standard error, no traceback."""
+    assert result.exit_code == 2, (result.output, result.exception)
+    said = result.stderr.strip()
+    assert "Traceback" not in said
+    assert said.count("error:") == 1, said
+    assert said.splitlines()[-1].startswith("error: "), said
+    return said.splitlines()[-1].removeprefix("error: ")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """GenRe with all its parts, for a second; in an empty folder."""
+    monkeypatch.setitem(METHODS, "genre", partial(GenRe, **GenRe._test_params()))  # type: ignore[arg-type]
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def table() -> Path:
+    loans().to_csv("loans.csv", index=False)
+    return Path("loans.csv")
+
+
+FIT = ("--target", "verdict", "--favourable", "good", "--drop", "loan id,applied")
+
+
+@pytest.fixture
+def model(table: Path) -> Path:
+    done = run("fit", table, *FIT, "--immutable", "sex", "-o", "model")
+    assert done.exit_code == 0, (done.output, done.exception)
+    return Path("model")
+
+
+# ---- a table this project has never seen ---------------------------------------------------------
+
+
+def test_schema_speaks_up_about_the_id_and_the_dates(table: Path) -> None:
+    done = run("schema", table, "--target", "verdict", "-o", "schema.json")
+    assert done.exit_code == 0, done.output
+    assert "'loan id' differs in every row" in done.stderr
+    assert "'applied' looks like dates kept as text" in done.stderr
+    assert "'sex' is actionable" in done.stderr
+    found = Schema.load("schema.json")
+    assert "verdict" not in found.names
+    assert len(found["job"].categories) == 10
+    assert found["savings"].missing
+    assert found["home"].missing
+
+
+def test_from_raw_table_to_plans(model: Path) -> None:
+    people = loans(60, seed=1).drop(columns="verdict")
+    people.to_csv("people.csv", index=False)
+    done = run("recourse", model, "people.csv", "-o", "plans.csv")
+    assert done.exit_code == 0, (done.output, done.exception)
+    plans = pd.read_csv("plans.csv")
+    assert plans["row"].tolist() == list(range(60))
+    assert set(plans["status"]) <= {"ok", "already-accepted", "not-accepted", "no-feasible-target"}
+    ok = plans["status"] == "ok"
+    assert ok.sum() >= 10
+    assert (plans.loc[ok, "score_after"] > 0.5).all()
+    assert (plans.loc[ok, "score_before"] <= 0.5).all()
+    assert plans.loc[ok, "plan"].str.contains(" → ").all()
+    assert (plans["new sex"] == people["sex"]).all()
+    # the words are those of the features: what is not in the plan is as it was
+    told = plans.loc[ok, "plan"].str.contains("income: ")
+    assert ((plans["new income"] != people["income"])[ok] == told).all()
+    assert str(plans["new income"].dtype) == "int64"
+
+
+def test_plans_as_json_and_parquet_say_the_same(model: Path) -> None:
+    loans(30, seed=1).to_parquet("people.parquet", index=False)
+    for name in ("plans.json", "plans.parquet"):
+        assert run("recourse", model, "people.parquet", "-o", name).exit_code == 0
+    listed = json.loads(Path("plans.json").read_text())
+    table = pd.read_parquet("plans.parquet")
+    assert [plan["status"] for plan in listed] == table["status"].tolist()
+    assert [len(p["changes"]) for p in listed] == table["plan"].str.count(" → ").tolist()
+
+
+def test_explain_shows_the_person_and_the_plan(model: Path) -> None:
+    people = loans(60, seed=1)
+    people.to_csv("people.csv", index=False)
+    run("recourse", model, "people.csv", "-o", "plans.csv")
+    row = int((pd.read_csv("plans.csv")["status"] == "ok").to_numpy().argmax())
+    done = run("explain", model, "people.csv", "--row", row)
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert f"{people['income'][row]:,}" in done.output
+    assert "what would change" in done.output
+    assert people["job"][row] in done.output
+
+
+def test_info_says_what_is_inside(model: Path) -> None:
+    said = run("info", model).output
+    for word in ("GenRe", "MLP", "income", "10 categories", "gamma", "steps"):
+        assert word in said
+
+
+def test_a_schema_file_decides(table: Path) -> None:
+    run("schema", table, *FIT[:2], *FIT[4:], "--immutable", "sex,job", "-o", "schema.json")
+    edited = Schema.load("schema.json").with_feature("income", direction="increase")
+    edited.save("schema.json")
+    done = run("fit", table, *FIT, "--schema", "schema.json", "-o", "model")
+    assert done.exit_code == 0, (done.output, done.exception)
+    kept = genrecourse.load("model").schema_
+    assert kept == edited
+    assert "look:" not in done.stderr  # they have seen it, and edited it
+
+
+def test_ones_own_classifier(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("bank.py").write_text(
+        "def score(X):\n    return ((X['income'] / 100_000 + 1 - X['debt ratio']) / 2).clip(0, 1)\n"
+    )
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    own = ("--classifier", "bank:score")
+    done = run("fit", table, *FIT, *own, "--cutoff", "0.55", "-o", "model")
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert "classifier" in sentence(run("recourse", "model", table, "-o", "plans.csv"))
+    done = run("recourse", "model", table, *own, "-o", "plans.csv")
+    assert done.exit_code == 0, (done.output, done.exception)
+    plans = pd.read_csv("plans.csv")
+    ok = plans["status"] == "ok"
+    after = (plans["new income"] / 100_000 + 1 - plans["new debt ratio"]) / 2
+    assert ok.any()
+    assert (after[ok] > 0.55).all()
+    sys.modules.pop("bank")
+
+
+def test_text_that_looks_like_numbers_stays_text() -> None:
+    table = loans().assign(code=np.where(np.arange(400) % 3 == 0, "07", "x1"))
+    table.to_csv("loans.csv", index=False)
+    assert run("fit", "loans.csv", *FIT, "-o", "model").exit_code == 0
+    table[table["code"] == "07"].head(20).to_csv("people.csv", index=False)  # all of them digits
+    done = run("recourse", "model", "people.csv", "-o", "plans.csv")
+    assert done.exit_code == 0, (done.output, done.exception)
+
+
+def test_datasets_and_methods_are_listed() -> None:
+    listed = run("datasets").output
+    for name in genrecourse.datasets.DATASETS:
+        assert name in listed
+    for name in METHODS:
+        assert name in run("methods").output
+    assert genrecourse.__version__ in run("--version").output
+
+
+# ---- mistakes ------------------------------------------------------------------------------------
+
+
+def _write(table: pd.DataFrame, name: str = "loans.csv") -> str:
+    table.to_csv(name, index=False)
+    return name
+
+
+def _fit(table: pd.DataFrame | None = None, *words: str, **changed: str) -> Result:
+    named = {"--target": "verdict", "--favourable": "good", "--drop": "loan id,applied"}
+    named |= {f"--{name}": value for name, value in changed.items()}
+    options = [part for pair in named.items() for part in pair]
+    return run("fit", _write(loans() if table is None else table), *options, "-o", "model", *words)
+
+
+MISTAKES: dict[str, tuple[Any, str]] = {
+    "wrong target": (lambda: _fit(target="approved"), "no target column 'approved'"),
+    "wrong favourable": (lambda: _fit(favourable="yes"), "'yes' is none of those in 'verdict'"),
+    "no favourable named": (
+        lambda: run("fit", _write(loans()), "--target", "verdict", "-o", "model"),
+        "say which is favourable",
+    ),
+    "one class only": (lambda: _fit(loans().assign(verdict="good")), "'good' in all 400 rows"),
+    "target with gaps": (
+        lambda: _fit(loans().assign(verdict=lambda t: t["verdict"].where(t.index != 7))),
+        "missing in 1 of 400 rows (first: row 7)",
+    ),
+    "unknown immutable": (lambda: _fit(immutable="gender"), "no feature 'gender'"),
+    "unknown drop": (lambda: _fit(drop="id"), "no column ['id']"),
+    "all immutable": (
+        lambda: _fit(immutable="income,debt ratio,savings,job,home,sex,member"),
+        "every feature is immutable",
+    ),
+    "two rows": (lambda: _fit(loans(2).assign(verdict=["good", "bad"])), "2 rows"),
+    "a cutoff out of range": (lambda: _fit(cutoff="1.5"), "the cutoff 1.5"),
+    "unknown method": (lambda: _fit(method="magic"), "no method 'magic'"),
+    "infinite": (
+        lambda: _fit(loans().assign(savings=lambda t: t["savings"].fillna(np.inf))),
+        "infinite",
+    ),
+    "an empty column": (lambda: _fit(loans().assign(notes=np.nan)), "'notes' is empty"),
+    "no file": (lambda: run("schema", "none.csv", "-o", "s.json"), "there is no file none.csv"),
+    "a folder": (lambda: run("schema", _folder("x.csv"), "-o", "s.json"), "is a folder"),
+    "not a table": (lambda: run("schema", _text("t.xlsx", "?"), "-o", "s"), "should end in .csv"),
+    "empty file": (lambda: run("schema", _text("t.csv", ""), "-o", "s.json"), "is empty"),
+    "header alone": (lambda: run("schema", _text("t.csv", "a,b\n"), "-o", "s"), "and no rows"),
+    "binary file": (lambda: run("schema", _binary("t.csv"), "-o", "s.json"), "is no csv table"),
+    "binary parquet": (
+        lambda: run("schema", _binary("t.parquet"), "-o", "s.json"),
+        "is no parquet table",
+    ),
+    "a column twice": (
+        lambda: run("schema", _text("t.csv", "a,a\n1,2\n"), "-o", "s.json"),
+        "more than one column named ['a']",
+    ),
+    "only the target": (
+        lambda: run("schema", _text("t.csv", "a\n1\n"), "--target", "a", "-o", "s.json"),
+        "no column is left",
+    ),
+    "no folder for output": (
+        lambda: run("schema", _write(loans()), "-o", "far/away.json"),
+        "there is no folder far",
+    ),
+    "no folder for a model": (
+        lambda: run("fit", _write(loans()), *FIT, "-o", "far/away"),
+        "there is no folder",
+    ),
+    "broken schema": (
+        lambda: _fit(None, "--schema", _text("s.json", "{")),
+        "the schema is not JSON",
+    ),
+    "schema of another table": (
+        lambda: _fit(
+            None, "--schema", _text("s.json", '{"features": [{"name": "a", "kind": "number"}]}')
+        ),
+        "'a'",
+    ),
+    "no such module": (lambda: _fit(None, "--classifier", "nomodule:h"), "No module named"),
+    "not module:name": (lambda: _fit(None, "--classifier", "bank"), "should be MODULE:NAME"),
+    "a file as model": (lambda: run("info", _text("m", "x")), "m"),
+    "no model": (lambda: run("info", "nothing"), "nothing"),
+    "data set unknown": (lambda: run("datasets", "iris", "-o", "i.csv"), "no data set 'iris'"),
+    "data set without output": (lambda: run("datasets", "german"), "say where 'german' goes"),
+}
+
+
+def _text(name: str, text: str) -> str:
+    Path(name).write_text(text)
+    return name
+
+
+def _binary(name: str) -> str:
+    Path(name).write_bytes(bytes(range(256)) * 8)
+    return name
+
+
+def _folder(name: str) -> str:
+    Path(name).mkdir()
+    return name
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_gets_one_sentence(mistake: str) -> None:
+    act, expected = MISTAKES[mistake]
+    assert expected in sentence(act())
+    assert not list(Path().glob("model/*"))
+    assert not list(Path().glob(".*")), "litter"
+
+
+def test_everybody_accepted_or_nobody_rejected(table: Path, monkeypatch: Any) -> None:
+    Path("kind.py").write_text("import numpy as np\ndef score(X):\n    return np.ones(len(X))\n")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    said = sentence(run("fit", table, *FIT, "--classifier", "kind:score", "-o", "model"))
+    assert "only 0 of 400 rows are rejected" in said
+    assert "has no 'other'" in sentence(
+        run("fit", table, *FIT, "--classifier", "kind:other", "-o", "model")
+    )
+    sys.modules.pop("kind")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda t: t.drop(columns="income"), "income"),
+        (lambda t: t.assign(job="astronaut"), "'astronaut'"),
+        (lambda t: t.assign(income="much"), "should hold numbers"),
+        (lambda t: t.assign(income=np.inf), "infinite"),
+    ],
+    ids=["missing column", "unseen category", "text for a number", "infinite"],
+)
+def test_a_mistake_in_the_applicants(model: Path, change: Any, expected: str) -> None:
+    people = _write(change(loans(10, seed=1)), "people.csv")
+    assert expected in sentence(run("recourse", model, people, "-o", "plans.csv"))
+    assert not Path("plans.csv").exists()
+
+
+def test_a_row_that_is_not_there(model: Path, table: Path) -> None:
+    assert "the rows 0 to 399; there is no row 400" in sentence(
+        run("explain", model, table, "--row", 400)
+    )
+
+
+def test_nobody_rejected_is_no_mistake(model: Path, table: Path) -> None:
+    h = genrecourse.load(model).classifier_
+    everyone = loans()
+    accepted = everyone[h.accepts(everyone[genrecourse.load(model).schema_.names])]
+    done = run("recourse", model, _write(accepted, "people.csv"), "-o", "plans.csv")
+    assert done.exit_code == 0
+    assert set(pd.read_csv("plans.csv")["status"]) == {"already-accepted"}
+
+
+def test_a_constant_column_is_pointed_out() -> None:
+    done = _fit(loans().assign(country="DE"))
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert "'country' has one value only" in done.stderr
+
+
+def test_output_is_written_whole_or_not_at_all(
+    model: Path, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("plans.csv").write_text("from yesterday")
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", fails)
+    assert "No space left" in sentence(run("recourse", model, table, "-o", "plans.csv"))
+    assert Path("plans.csv").read_text() == "from yesterday"
+    assert not list(Path().glob(".*"))
+
+
+# ---- help, examples, docs ------------------------------------------------------------------------
+
+
+def _commands() -> dict[str, Any]:
+    return typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+
+
+def _example(command: Any) -> list[str]:
+    match = re.search(r"Example: genrecourse (.*)", " ".join((command.epilog or "").split()))
+    assert match, f"{command.name} has no example"
+    return shlex.split(match[1])
+
+
+def test_every_command_is_known() -> None:
+    assert list(_commands()) == COMMANDS
+
+
+def test_the_examples_in_the_help_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order in which a reader would try them; the demo has a test of its own."""
+    for name in COMMANDS[1:]:
+        words = _example(_commands()[name])
+        done = run(*words)
+        assert done.exit_code == 0, (words, done.output, done.exception)
+        assert " ".join(_commands()[name].epilog.split()) in " ".join(
+            run(name, "--help").output.split()
+        )
+    assert Path("plans.csv").exists()
+
+
+def test_the_page_is_what_the_command_line_says() -> None:
+    page = subprocess.run(
+        [sys.executable, REPOSITORY / "scripts" / "cli_page.py"], capture_output=True, text=True
+    )
+    assert page.stdout == (REPOSITORY / "docs" / "cli.md").read_text(), (
+        "run: python scripts/cli_page.py > docs/cli.md"
+    )
+
+
+# ---- a real process ------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_it_learns_keeps_the_best_so_far(table: Path) -> None:
+    """A real SIGINT in a real process: it saves what it has and says so."""
+    code = (
+        "from functools import partial\n"
+        "from genrecourse import METHODS, GenRe, cli\n"
+        "from genrecourse.methods.genre import Training\n"
+        "params = GenRe._test_params() | {'training': Training(steps=10**6, patience=None)}\n"
+        "METHODS['genre'] = partial(GenRe, **params)\n"
+        "import genrecourse.methods.genre as g, sys\n"
+        "real = g.train\n"
+        "def train(*a, **k):\n"
+        "    print('learning', file=sys.stderr, flush=True)\n"
+        "    return real(*a, **k)\n"
+        "g.train = train\n"
+        "cli.app()\n"
+    )
+    words = [sys.executable, "-c", code, "fit", str(table), *FIT, "-o", "model"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        assert job.stderr is not None
+        while "learning" not in (line := job.stderr.readline()):
+            assert line, "it ended before it learned"
+        time.sleep(5)
+        job.send_signal(signal.SIGINT)
+        said, complained = job.communicate(timeout=120)
+    assert job.returncode == 0, complained
+    assert "interrupted: the best weights so far" in said
+    fitted = genrecourse.load("model")
+    assert fitted.fit_report_["training"]["ended"] == "interrupted"
+    assert isinstance(fitted.training, Training)
+
+
+@pytest.mark.slow
+def test_an_installed_command() -> None:
+    """The entry point itself, with a mistake: exit status 2 and the sentence, no traceback."""
+    command = Path(sys.executable).parent / "genrecourse"
+    done = subprocess.run([command, "info", "nothing"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr

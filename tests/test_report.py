@@ -1,0 +1,188 @@
+"""The report opens anywhere, tells every plan, counts everybody, and says what it does not mean."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from genrecourse import demo
+from genrecourse.checks import Example, example_score, make_example
+from genrecourse.evaluation import Case, make_case
+from genrecourse.methods.base import Method
+from genrecourse.methods.genre import GenRe
+from genrecourse.methods.nearest import NearestNeighbour
+from genrecourse.plans import Change, Plan
+from genrecourse.plots import before_after, svg
+from genrecourse.report import LIMITS, report_html, score_table, write_report
+from genrecourse.schema import Feature
+
+SCRIPT = "<script>alert('x')</script>"
+SCORES = pd.DataFrame(
+    {"cost": 0.5, "val": 0.75, "lof": 1.0, "score": 1.7, "h_valid": 0.5, "changes": 2.25, "n": 8},
+    index=["GenRe", SCRIPT],
+)
+
+
+@pytest.fixture(scope="module")
+def example() -> Example:
+    made = make_example()
+    schema = made.schema.with_feature("debt", wording=SCRIPT, unit="$")
+    return Example(made.X, made.y, made.people, schema)
+
+
+@pytest.fixture(scope="module")
+def method(example: Example) -> GenRe:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = GenRe(example_score, example.schema, **GenRe._test_params())
+        return made.fit(example.X, example.y)
+
+
+@pytest.fixture(scope="module")
+def people(example: Example) -> pd.DataFrame:
+    return example.people[example_score(example.people) <= 0.5]
+
+
+@pytest.fixture(scope="module")
+def page(method: GenRe, people: pd.DataFrame) -> str:
+    return report_html(
+        method, people, title=f"Loans {SCRIPT}", shown=6, scores=SCORES, facts={"licence": SCRIPT}
+    )
+
+
+def pictures(page: str) -> list[str]:
+    found = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
+    return [base64.b64decode(data).decode() for data in found]
+
+
+def words(page: str) -> str:
+    """The page without its pictures, tags and entities."""
+    text = re.sub(r"<[^>]+>", " ", re.sub(r"<style>.*?</style>", "", page, flags=re.S))
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&#x27;", "'")
+
+
+def test_nothing_is_loaded_from_elsewhere(page: str) -> None:
+    outside = re.findall(r'(?:src|href|url)\s*[=(]\s*["\']?(?!data:)[^"\')\s]+', page)
+    assert outside == []
+    assert "http" not in page
+    assert "@import" not in page
+    for picture in pictures(page):
+        assert not re.search(r'href="(?!#)', picture)  # only to names within
+
+
+def test_everything_from_outside_is_escaped(page: str) -> None:
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") >= 4
+    assert not any("<script" in picture for picture in pictures(page))
+
+
+def test_every_plan_is_told_and_none_that_failed(
+    page: str, method: GenRe, people: pd.DataFrame
+) -> None:
+    text = words(page)
+    plans = method.plans(people)
+    assert {"ok", "not-accepted"} <= {plan.status for plan in plans}
+    for plan in plans:
+        assert str(plan.person) in text
+        assert all(change.to_text() in text for change in plan.changes)
+    ok = sum(plan.status == "ok" for plan in plans)
+    assert f"{ok} of {len(plans)}" in text
+    refused = [plan for plan in plans[:6] if plan.status != "ok"]
+    assert refused
+    assert len(plans[:6]) - len(refused) == text.count("Ring: today.")
+    assert text.count(refused[0].reason) >= len(refused)
+
+
+def test_the_pictures_are_there(page: str, method: GenRe, people: pd.DataFrame) -> None:
+    shown = [plan for plan in method.plans(people)[:6] if plan.status == "ok"]
+    drawn = pictures(page)
+    assert len(drawn) == 2 * len(shown) + 2  # before/after and draws; asked most, loss curve
+    assert "model's score" in drawn[0]
+    assert f"of {method.n_draws} draws" in drawn[1]
+    assert "%" in drawn[-2]
+    assert f"step {method.fit_report_['training']['best_step']}" in drawn[-1]
+
+
+def test_scores_come_with_their_denominators(page: str) -> None:
+    heads, rows = score_table(SCORES)
+    assert rows[0] == [
+        "GenRe",
+        "8",
+        "1.700",
+        "0.75 (6/8)",
+        "1.00 (8/8)",
+        "0.500",
+        "0.50 (4/8)",
+        "2.2",
+    ]
+    assert len(heads) == len(rows[0])
+    assert all(cell in page for cell in rows[0])
+
+
+def test_it_says_how_it_was_made_and_what_it_does_not_mean(page: str, method: GenRe) -> None:
+    text = words(page)
+    assert all(limit in text for limit in LIMITS)
+    assert f"gamma {method.gamma_:g}" in text
+    assert "torch" in text
+    assert "approv" not in text.lower()
+
+
+def test_a_method_with_neither_draws_nor_loss_has_a_report_too(
+    example: Example, people: pd.DataFrame, tmp_path: Path
+) -> None:
+    nearest: Method = NearestNeighbour(example_score, example.schema).fit(example.X, example.y)
+    path = write_report(tmp_path / "new" / "report.html", nearest, people)
+    text = path.read_text(encoding="utf-8")
+    assert "How it learned" not in text
+    assert "What people are asked to change most" in text
+
+
+def test_a_picture_takes_any_words_and_missing_values() -> None:
+    """Two "$" are no formula, letters need not be in our font, and NaN has no place on a track."""
+    money = Feature(name="m", kind="number", unit="$", missing=True, range=(0, np.inf))
+    job = Feature(name="职业", kind="category", categories=("工人", "$x_1$"), missing=True)
+    changes = (Change(money, 4870.0, 2900.0), Change(money, None, 1.0), Change(job, None, "$x_1$"))
+    plan = Plan(1, "ok", 600.0, 640.0, changes, 655.0, 1.0)
+    picture = svg(lambda ax: before_after(ax, plan, (300.0, 850.0)))
+    assert "$4,870 → $2,900" in picture
+    assert "not given → $x_1$" in picture
+    assert picture == svg(lambda ax: before_after(ax, plan, (300.0, 850.0)))
+
+
+# ---- the demo ---------------------------------------------------------------------------------
+
+
+def test_the_demo_tells_plans_scores_and_what_is_next(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def quick_case(name: str, seed: int, rows: int | None) -> Case:
+        return make_case(name, seed, rows=12)
+
+    def copies(case: Case) -> pd.DataFrame:
+        return case.people
+
+    def quick(classifier: object, schema: object, **options: object) -> GenRe:
+        return GenRe(classifier, schema, **options, **GenRe._test_params())
+
+    monkeypatch.setattr(demo, "make_case", quick_case)
+    monkeypatch.setattr(demo, "ceiling", copies)
+    monkeypatch.setattr(demo, "GenRe", quick)
+    console = Console(width=100, record=True, file=io.StringIO())
+    demo.run_demo(tmp_path / "demo", console=console, people=2)
+    said = console.export_text()
+    assert said.count("Person ") == 2
+    assert "/12)" in said
+    assert "report.html" in said
+    assert "genrecourse schema YOUR.csv" in said
+    assert max(map(len, said.splitlines())) <= 100
+    page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    assert "CC BY 4.0" in page
+    assert "All 12 plans" in page

@@ -1,0 +1,140 @@
+"""Trees as arrays answer as scikit-learn does; the verifier knows valid from invalid, odd from
+usual."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+
+from genrecourse import UserError
+from genrecourse.trees import Trees
+from genrecourse.verifier import Verifier
+
+RNG = np.random.default_rng(0)
+Z = RNG.random((900, 4))
+Y = Z[:, 0] + Z[:, 1] > 1.0
+ASKED = RNG.random((500, 4))
+HALF = np.full(500, 0.5)  # h does not know
+
+
+@pytest.fixture(scope="module")
+def forest() -> Any:
+    return RandomForestClassifier(20, min_samples_leaf=3, random_state=0).fit(Z, Y)
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Verifier:
+    return Verifier(seed=0).fit(Z, Y, np.where(Y, 0.9, 0.1))
+
+
+# ---- trees ---------------------------------------------------------------------------------------
+
+
+def test_trees_answer_as_the_forest_does(forest: Any) -> None:
+    trees = Trees.of(forest.estimators_, column=1)
+    rows = np.concatenate([ASKED, Z])  # the training rows sit next to the thresholds
+    np.testing.assert_allclose(trees(rows), forest.predict_proba(rows)[:, 1], atol=1e-12)
+    assert trees(rows[:0]).shape == (0,)
+
+
+def test_trees_answer_as_boosting_does() -> None:
+    boosted = GradientBoostingClassifier(n_estimators=15, random_state=0).fit(Z, Y)
+    trees = Trees.of(list(boosted.estimators_[:, 0]), column=0)
+    raw = logit(Y.mean()) + 0.1 * 15 * trees(ASKED)
+    np.testing.assert_allclose(expit(raw), boosted.predict_proba(ASKED)[:, 1], atol=1e-12)
+
+
+def test_a_tree_that_is_one_leaf() -> None:
+    stump = RandomForestClassifier(3, min_samples_leaf=len(Z), random_state=0).fit(Z, Y)
+    trees = Trees.of(stump.estimators_, column=1)
+    assert trees.depth == 0
+    np.testing.assert_allclose(trees(ASKED), stump.predict_proba(ASKED)[:, 1], atol=1e-12)
+
+
+def test_trees_come_back_from_arrays(forest: Any) -> None:
+    trees = Trees.of(forest.estimators_, column=1)
+    again = Trees.from_arrays(trees.arrays(), n_columns=4)
+    assert (again(ASKED) == trees(ASKED)).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("left", -1), ("right", 10**6), ("root", -5), ("feature", 4), ("feature", -1), ("depth", -1)],
+)
+def test_trees_that_would_lead_astray_are_refused(forest: Any, name: str, value: int) -> None:
+    arrays = Trees.of(forest.estimators_, column=1).arrays()
+    arrays[name] = arrays[name].copy()
+    arrays[name][0] = value
+    with pytest.raises(UserError, match="do not fit together"):
+        Trees.from_arrays(arrays, n_columns=4)
+
+
+def test_trees_of_unequal_parts_are_refused(forest: Any) -> None:
+    arrays = Trees.of(forest.estimators_, column=1).arrays()
+    with pytest.raises(UserError, match="do not fit together"):
+        Trees.from_arrays(arrays | {"threshold": arrays["threshold"][:-1]}, n_columns=4)
+
+
+# ---- the verifier --------------------------------------------------------------------------------
+
+
+def test_it_tells_valid_from_invalid(verifier: Verifier) -> None:
+    clear = np.abs(ASKED[:, 0] + ASKED[:, 1] - 1.0) > 0.15
+    truth = (ASKED[:, 0] + ASKED[:, 1] > 1.0)[clear]
+    said = verifier.valid(ASKED, HALF)[clear]
+    assert said.min() >= 0
+    assert said.max() <= 1
+    assert said[truth].mean() > 0.9
+    assert said[~truth].mean() < 0.1
+
+
+def test_it_tells_usual_from_odd(verifier: Verifier) -> None:
+    usual = np.array([[0.8, 0.8, 0.5, 0.5]])
+    odd = np.array([[3.0, 3.0, 3.0, 3.0]])  # valid by any tree, and like nobody
+    rejected = np.array([[0.1, 0.1, 0.5, 0.5]])  # like people who were not accepted
+    assert verifier.plausible(usual) > 0.6
+    assert verifier.plausible(odd) < 0.05
+    assert verifier.plausible(rejected) < verifier.plausible(usual)
+    assert verifier.valid(odd, np.array([0.9])) > 0.9
+    assert verifier.valid(odd, np.array([0.1])) < verifier.valid(odd, np.array([0.9]))
+
+
+def test_each_argument_of_fit_counts() -> None:
+    confidence = np.where(Y, 0.9, 0.1)
+    first = Verifier(0).fit(Z, Y, confidence)
+    flipped = Verifier(0).fit(Z, ~Y, confidence)
+    assert np.abs(first.valid(ASKED, HALF) - flipped.valid(ASKED, HALF)).mean() > 0.5
+    stricter = Verifier(0).fit(Z, Y, np.where(Z[:, 0] > 0.7, 0.9, 0.1))
+    assert len(stricter.like_[0]) < len(first.like_[0])
+    assert (
+        Verifier(1).fit(Z, Y, confidence).probability(ASKED, HALF) != first.probability(ASKED, HALF)
+    ).any()
+    assert (
+        Verifier(0).fit(Z, Y, confidence).probability(ASKED, HALF) == first.probability(ASKED, HALF)
+    ).all()
+
+
+def test_a_rare_outcome_is_weighed_up() -> None:
+    rare = (Z[:, 0] + Z[:, 1] > 1.0) & (RNG.random(len(Z)) < 0.15)  # of one in seven, where valid
+    verifier = Verifier(0).fit(Z, rare, np.where(Y, 0.9, 0.1))
+    inside = (ASKED[:, 0] + ASKED[:, 1]) > 1.3
+    assert verifier.probability(ASKED[inside], HALF[inside]).mean() > 0.4
+
+
+def test_it_comes_back_from_arrays(verifier: Verifier) -> None:
+    again = Verifier.from_arrays(verifier.arrays(), n_columns=4)
+    assert (again.valid(ASKED, HALF) == verifier.valid(ASKED, HALF)).all()
+    assert (again.plausible(ASKED) == verifier.plausible(ASKED)).all()
+
+
+def test_nobody_to_be_like() -> None:
+    """One accepted row is no neighbourhood: then nothing is called odd."""
+    y = np.zeros(50, dtype=bool)
+    y[0] = True
+    verifier = Verifier(0).fit(Z[:50], y, np.where(y, 0.9, 0.1))
+    assert len(verifier.like_) < 2
+    assert verifier.valid(ASKED, HALF).shape == verifier.plausible(ASKED).shape == (500,)
