@@ -9,18 +9,29 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RUNTIME := $(VENV)/.runtime
 
-.PHONY: help venv lint test soak bench clean
+.PHONY: help demo venv lint test docs soak bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+demo: $(RUNTIME) ## train on German credit, show plans, write demo/report.html
+	$(BIN)/genrecourse demo --folder demo
+
 venv: $(STAMP) ## create or update .venv (quick when nothing changed)
 
 # The constraints pin torch, so that no CUDA build is pulled.
-$(STAMP): pyproject.toml constraints.txt
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+# What a user needs, and no more: the demo should not wait for linters.
+$(RUNTIME): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(INSTALL) -e .
+	touch $@
+
+$(STAMP): $(RUNTIME)
+	$(INSTALL) -e '.[dev]'
 	touch $@
 
 lint: $(STAMP) ## ruff, mypy, and who may import whom
@@ -32,6 +43,10 @@ lint: $(STAMP) ## ruff, mypy, and who may import whom
 test: lint ## lint, then every test
 	$(BIN)/python -m pytest
 
+docs: $(STAMP) ## the pages of docs/ as a site, into site/
+	$(BIN)/python scripts/cli_page.py > docs/cli.md
+	$(BIN)/python -m mkdocs build --strict --quiet
+
 soak: $(STAMP) ## the property tests on 100,000 rows, into benchmarks/results/soak.txt
 	mkdir -p benchmarks/results
 	GENRECOURSE_SOAK_ROWS=100000 $(BIN)/python -m pytest tests/test_properties.py -q \
@@ -41,6 +56,6 @@ bench: $(STAMP) ## every benchmarks/bench_*.py, in turn
 	@shopt -s failglob; for script in benchmarks/bench_*.py; do $(BIN)/python "$$script"; done
 
 clean: ## remove caches and build products; leave .venv
-	rm -rf build dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build dist demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests benchmarks paper -depth '(' -name __pycache__ -o -name '*.egg-info' ')' \
 		-exec rm -rf {} + 2>/dev/null || true

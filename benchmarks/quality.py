@@ -43,6 +43,7 @@ def config_hash(name: str) -> str:
         (auto.GAMMA_GRID, auto.CLEAN_BAR, auto.DRAWS),
         (genre.TEMPERATURE_GRID, genre.MARGIN_GRID, genre.LOOKED_AT, genre.CLEARLY),
         (verifier.VALID_AT, verifier.VALID_SCALE, verifier.INLIER_AT, verifier.INLIER_SCALE),
+        verifier.NEIGHBOURS,
         (select.SHORTLIST, nearest.CANDIDATES),
         (bins.ATOM_SHARE, bins.KEEP_REACH),
     ]

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from xgboost import XGBClassifier
 
 from genrecourse.checks import broken_rules
-from genrecourse.classifier import Classifier
+from genrecourse.classifier import Classifier, MLPConfig, fit_mlp
 from genrecourse.constraints import Rules
 from genrecourse.datasets import Dataset, load_dataset
 from genrecourse.encoding import TableEncoder
@@ -138,6 +138,45 @@ def test_nnr_auto_leaves_out_rows_that_others_outcomes_speak_against() -> None:
     auto_ = METHODS["nnr-auto"](lambda X: X["a"].to_numpy(), None).fit(X, y).recourse(people)
     assert (plain["a"] > 0.7).mean() < 0.1
     assert (auto_["a"] > 0.69).all()
+
+
+@pytest.mark.parametrize("name", ["nnr", "genre"])
+def test_the_rules_are_the_method_s_own_not_those_of_h(name: str) -> None:
+    """h may have been trained under a schema where everything may change."""
+    X, y = two_groups()
+    loose = Schema.infer(X).with_feature("sex", cost_weight=0.01)
+    strict = Schema.infer(X, immutable=["sex"]).with_feature("income", max_step=20.0)
+    h = fit_mlp(X, y, loose, config=MLPConfig(epochs=20, lr=0.03))
+    params = QUICK if name == "genre" else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some have nobody within a step of 20
+        method = METHODS[name](h, strict, **params).fit(X, y)
+    people = X[~h.accepts(X)]
+    X_plus = method.recourse(people)
+    assert (X_plus["sex"] == people["sex"]).all()
+    assert ((X_plus["income"] - people["income"]).abs() <= 20 + 1e-9).all()
+    assert method.classifier_.encoder is method.encoder_  # and h still reads Z directly
+    assert h.encoder is not method.encoder_
+
+
+def test_levels_in_another_order_are_not_the_same_layout() -> None:
+    X, y = two_groups()
+    one = Schema.infer(X)
+    other = one.with_feature("sex", categories=("m", "f"))
+    h = fit_mlp(X, y, one, config=MLPConfig(epochs=20, lr=0.03))
+    method = METHODS["nnr"](h, other).fit(X, y)
+    np.testing.assert_allclose(
+        method._confidence(method.encoder_.encode(X)), h.confidence(h.score(X)), atol=1e-6
+    )
+
+
+def test_a_fit_that_failed_leaves_nothing_to_ask() -> None:
+    X, y = two_groups()
+    method = NearestNeighbour(lambda X: np.zeros(len(X)))
+    with pytest.raises(UserError, match="is accepted"):
+        method.fit(X, y)
+    with pytest.raises(UserError, match="call fit"):
+        method.recourse(X)
 
 
 # ---- choose_gamma -------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from genrecourse import demo
@@ -155,6 +156,9 @@ def test_a_picture_takes_any_words_and_missing_values() -> None:
     assert "$4,870 → $2,900" in picture
     assert "not given → $x_1$" in picture
     assert picture == svg(lambda ax: before_after(ax, plan, (300.0, 850.0)))
+    ax = Figure().add_subplot()  # a user's own axes
+    before_after(ax, plan, (300.0, 850.0))
+    assert not any(text.get_parse_math() for text in ax.texts)
 
 
 # ---- the demo ---------------------------------------------------------------------------------

@@ -83,11 +83,11 @@ class Judge:
         return np.asarray(self.lof_.predict(Z) == 1)
 
 
-def fit_lof(Z: Array) -> LocalOutlierFactor:
+def fit_lof(Z: Array, n_neighbors: int = N_NEIGHBORS) -> LocalOutlierFactor:
     """The protocol's local outlier factor: five neighbours among rows of Z."""
     # a tree answers each row by itself: the answer does not depend on the rows beside it
     lof = LocalOutlierFactor(
-        n_neighbors=min(N_NEIGHBORS, len(Z) - 1), novelty=True, algorithm="kd_tree", n_jobs=-1
+        n_neighbors=min(n_neighbors, len(Z) - 1), novelty=True, algorithm="kd_tree", n_jobs=-1
     )
     with warnings.catch_warnings():
         # duplicate rows fool a LOF with few neighbours; the protocol fixes five (docs say so)

@@ -21,7 +21,9 @@ from genrecourse.trees import Trees
 # From a mean probability, or an outlier score, to how often draws at that height were accepted by
 # a judge that nobody had seen: logistic fits on nested cases (decision 0007).
 VALID_AT, VALID_SCALE = 0.45, 0.08
-INLIER_AT, INLIER_SCALE = -0.5, 0.5
+INLIER_AT, INLIER_SCALE = -1.0, 0.75
+# A judge with more rows sees nearer neighbours, and with duplicates none at all: so all of these.
+NEIGHBOURS = (3, 4, 5)
 FARTHEST = -3.0  # an outlier score below this is as bad as it gets
 
 
@@ -58,7 +60,7 @@ class Verifier:
         return self._ready()
 
     def _ready(self) -> Verifier:
-        self._lofs = [fit_lof(rows) for rows in self.like_]
+        self._lofs = [fit_lof(rows, k) for rows in self.like_ for k in NEIGHBOURS]
         return self
 
     def probability(self, Z: Array, confidence: Array) -> Array:

@@ -80,6 +80,7 @@ class Method(BaseEstimator):
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
         """Learn from a table. y: outcomes seen in the data; None: h's own decisions stand in."""
+        self._fitted = False
         self.schema_ = self.schema if self.schema is not None else Schema.infer(X)
         self.encoder_ = TableEncoder(self.schema_).fit(X)
         X = X[self.schema_.names]
@@ -87,10 +88,7 @@ class Method(BaseEstimator):
             raise UserError(f"{self._where('fit')}: X has {len(X)} rows but y has {len(y)}")
         self.classifier_ = self._ready_classifier(X, y)
         self._like = X.iloc[:1]
-        if self.classifier_.encoder is not None and same_layout(
-            self.classifier_.encoder, self.encoder_
-        ):
-            self.encoder_ = self.classifier_.encoder  # h then reads Z itself, with no detour
+        self.classifier_ = reading(self.classifier_, self.encoder_)
         self.rules_, self.cost_ = Rules(self.encoder_), Cost(self.encoder_)
         F = self.encoder_.features(X)
         scores = self.classifier_.score(X)
@@ -104,6 +102,7 @@ class Method(BaseEstimator):
                 self.encoder_.from_features(F), F, favourable, self.classifier_.confidence(scores)
             )
         )
+        self._fitted = True
         return self
 
     def recourse(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -180,14 +179,13 @@ class Method(BaseEstimator):
         h = artifact.unpack_classifier(
             meta["classifier"], artifact.within("classifier", arrays), classifier, probe, scores
         )
-        if h.encoder is not None and same_layout(h.encoder, encoder):
-            h = copy.copy(h)
-            h.encoder = encoder  # as `fit` has it: h reads Z itself
+        h = reading(h, encoder)
         method = cls(**cls._unpacked_params(meta["params"], schema, h))
         method.schema_, method.encoder_, method.classifier_ = schema, encoder, h
         method.rules_, method.cost_ = Rules(encoder), Cost(encoder)
         method._probe, method._probe_scores, method._like = probe, scores, probe.iloc[:1]
         method._restore(unpack(meta["state"]), artifact.within("state", arrays))
+        method._fitted = True
         return method
 
     def _packed_params(self) -> dict[str, Any]:
@@ -268,15 +266,29 @@ class Method(BaseEstimator):
         return X[self.schema_.names]
 
     def _check_fitted(self, verb: str) -> None:
-        if not hasattr(self, "encoder_"):
+        if not getattr(self, "_fitted", False):  # also after a fit that failed halfway
             raise UserError(f"{self._where(verb)}: call fit(X, y) first")
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
 
 
+def reading(h: Classifier, encoder: TableEncoder) -> Classifier:
+    """h, but reading this encoder's Z directly where it means the same to h as its own.
+
+    The method's own encoder stays: its schema holds the rules, and h's may have others.
+    """
+    if h.encoder is None or not same_layout(h.encoder, encoder):
+        return h
+    h = copy.copy(h)
+    h.encoder = encoder
+    return h
+
+
 def same_layout(a: TableEncoder, b: TableEncoder) -> bool:
-    return a.schema.names == b.schema.names and a.blocks == b.blocks
+    """Whether a row of Z means the same to both."""
+    levels_a, levels_b = ([(f.name, f.categories) for f in e.schema] for e in (a, b))
+    return levels_a == levels_b and a.blocks == b.blocks
 
 
 def check_params(method: type[Method], params: dict[str, Any]) -> None:

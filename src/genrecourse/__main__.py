@@ -1,0 +1,5 @@
+"""python -m genrecourse"""
+
+from genrecourse.cli import main
+
+main()
