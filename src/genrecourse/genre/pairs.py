@@ -67,9 +67,11 @@ def make_targets(Z: Array, F: Array, rules: Rules, n_bins: int) -> Targets:
     edges: list[np.ndarray | None] = []
     for j in np.flatnonzero(rules.immutable):
         values = np.unique(F[~np.isnan(F[:, j]), j])
-        many = not rules.features[j].is_category and len(values) > n_bins
-        inner = np.linspace(0, 1, n_bins + 1)[1:-1]
-        edges.append(np.unique(np.nanquantile(F[:, j], inner)) if many else None)
+        if rules.features[j].is_category or len(values) <= n_bins:
+            edges.append(None)
+        else:
+            inner = np.linspace(0, 1, n_bins + 1)[1:-1]
+            edges.append(np.unique(np.nanquantile(F[:, j], inner)))
     return Targets(Z, F, match_codes(F, rules, tuple(edges)), tuple(edges))
 
 
