@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +25,7 @@ from genrecourse.methods import METHODS, load
 from genrecourse.plans import Plans
 from genrecourse.schema import Schema, plain
 from genrecourse.tables import read_table, write_table, write_text
+from genrecourse.terminal import own_warnings, panel
 
 out = Console()
 err = Console(stderr=True)
@@ -191,7 +191,10 @@ def fit(
     if "progress" in fitted.get_params():
         fitted.set_params(progress=err.is_terminal)
     _check_output(output)
-    _quietly(lambda: fitted.fit(X, y))
+    with own_warnings() as notes:
+        fitted.fit(X, y)
+    for note in notes:
+        err.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
     fitted.save(output)
     accepted = fitted.classifier_.accepts(X[found.names])
     out.print(
@@ -239,8 +242,6 @@ def explain(
     X = _people(applicants, fitted.schema_)
     if row >= len(X):
         raise UserError(f"{applicants} has the rows 0 to {len(X) - 1}; there is no row {row}")
-    from genrecourse.demo import panel
-
     out.print(panel(fitted.schema_, X.iloc[row], fitted.plans(X.iloc[[row]])[0]))
 
 
@@ -369,15 +370,6 @@ def _check_output(folder: Path) -> None:
         raise UserError(f"cannot write {folder}: there is no folder {folder.absolute().parent}")
     if folder.is_file():
         raise UserError(f"cannot write {folder}: it is a file; name a folder")
-
-
-def _quietly(act: Any) -> None:
-    """Warnings as notes of one line."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        act()
-    for note in dict.fromkeys(str(warning.message) for warning in caught):
-        err.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
 
 
 def _lint(found: Schema, X: pd.DataFrame) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 from rich import box
-from rich.console import Console, Group
+from rich.console import Console
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
@@ -20,9 +19,8 @@ from genrecourse.datasets import DATASETS
 from genrecourse.evaluation import Case, ceiling, make_case, measure, summarise
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import GenRe
-from genrecourse.plans import Plan, in_words
 from genrecourse.report import score_table, write_report
-from genrecourse.schema import Schema
+from genrecourse.terminal import own_warnings, panel
 
 NAME = "german"
 SCORES_NOTE = (
@@ -89,54 +87,15 @@ def run_demo(
 def _step(console: Console, what: str, live: bool = True) -> Iterator[None]:
     """Say what is done, how long it took, and what it warned of. live: with a spinner."""
     started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
+    with own_warnings() as notes:
         if live:
             with console.status(what):
                 yield
         else:
             yield
     console.print(f"[green]✓[/] {what} [dim]{time.perf_counter() - started:.0f} s[/]")
-    ours = [w for w in caught if Path(w.filename).is_relative_to(Path(__file__).parent)]
-    for message in dict.fromkeys(str(w.message) for w in ours):  # each once
-        console.print(Padding(Text(f"note: {message}", style="dim"), (0, 0, 0, 2)))
-
-
-def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:
-    """One person: who they are, and the plan, with today's values that would change marked."""
-    changed = {change.feature.name for change in plan.changes}
-    profile = Table.grid(padding=(0, 2), expand=True)
-    profile.add_column(ratio=1)
-    profile.add_column(ratio=1)
-    cells = [
-        Text.assemble(
-            (f"{_short(feature.label)}: ", "dim"),
-            (in_words(feature, row[feature.name]), "bold" if feature.name in changed else ""),
-        )
-        for feature in schema
-    ]
-    half = (len(cells) + 1) // 2
-    for i in range(half):
-        profile.add_row(cells[i], cells[i + half] if i + half < len(cells) else "")
-    title = Text(f"Person {plan.person}", style="bold")
-    return Panel(Group(profile, Text(), *_plan(plan)), title=title, padding=(1, 2), width=100)
-
-
-def _plan(plan: Plan) -> list[Table | Text]:
-    if plan.status != "ok":
-        return [Text(plan.reason, style="yellow")]
-    table = Table(box=box.SIMPLE_HEAD, expand=True, show_edge=False, pad_edge=False)
-    table.add_column("what would change the model's decision", ratio=3)
-    table.add_column("from", ratio=2, style="red")
-    table.add_column("to", ratio=2, style="green")
-    for change in plan.changes:
-        table.add_row(Text(change.feature.label), *(Text(word) for word in change.words))
-    return [table, Text(plan.facts, style="dim")]
-
-
-def _short(label: str) -> str:
-    """A label without what it says in brackets."""
-    return label.split(" (")[0]
+    for note in notes:
+        console.print(Padding(Text(f"note: {note}", style="dim"), (0, 0, 0, 2)))
 
 
 def _scores(case: Case, method: GenRe) -> pd.DataFrame:
