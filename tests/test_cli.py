@@ -430,12 +430,15 @@ def test_ctrl_c_while_it_learns_keeps_the_best_so_far(table: Path) -> None:
     )
     words = [sys.executable, "-c", code, "fit", str(table), *FIT, "-o", "model"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
-        assert job.stderr is not None
-        while "learning" not in (line := job.stderr.readline()):
-            assert line, "it ended before it learned"
-        time.sleep(5)
-        job.send_signal(signal.SIGINT)
-        said, complained = job.communicate(timeout=120)
+        try:
+            assert job.stderr is not None
+            while "learning" not in (line := job.stderr.readline()):
+                assert line, "it ended before it learned"
+            time.sleep(5)
+            job.send_signal(signal.SIGINT)
+            said, complained = job.communicate(timeout=120)
+        finally:
+            job.kill()  # it would learn for hours
     assert job.returncode == 0, complained
     assert "interrupted: the best weights so far" in said
     fitted = genrecourse.load("model")

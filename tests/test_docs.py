@@ -219,6 +219,12 @@ def test_the_site_builds(tmp_path: Path) -> None:
     assert (tmp_path / "tutorial" / "index.html").is_file()
 
 
+def test_the_figures_are_those_of_the_results() -> None:
+    check = [sys.executable, ROOT / "benchmarks" / "report.py", "--check"]
+    done = subprocess.run(check, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_no_page_names_a_path_of_one_machine() -> None:
     for page in [*PAGES, *ROOT.glob("docs/decisions/*.md")]:
         assert not re.search(r"/(work|root|home|tmp)/", page.read_text(encoding="utf-8")), page
