@@ -189,7 +189,7 @@ def _number_verdicts(feature: Feature, a: pd.Series, b: pd.Series) -> dict[str, 
     low, high = feature.range or (-np.inf, np.inf)
     known = np.abs([*before, *after, low, high])
     single = np.float32 in (a.dtype, b.dtype)
-    slack = (2.0**-23 if single else 1e-9) * known[np.isfinite(known)].max(initial=0.0)
+    slack = (2.0**-23 if single else 2.0**-40) * known[np.isfinite(known)].max(initial=0.0)
     verdicts = {"direction": _wrong_way(feature, before, after)}
     verdicts["range"] = ~((after >= low - slack) & (after <= high + slack))
     if feature.max_step is not None:  # from missing: the step is not known to be small enough

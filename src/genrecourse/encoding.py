@@ -197,10 +197,10 @@ def _make_block(feature: Feature, column: pd.Series, start: int) -> Block:
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     # a constant column has no range; it is scaled by 1 so that a change still has a price
     span = high - low if high > low else 1.0
-    slack = TOLERANCE
-    if _numpy_dtype(column) == np.float32:  # 0.1 is 0.1000000015 there, and no rule is broken
-        largest = max(abs(v) for v in (low, high, *(feature.range or ())) if np.isfinite(v))
-        slack += 2.0**-23 * largest / span
+    largest = max(abs(v) for v in (low, high, *(feature.range or ())) if np.isfinite(v))
+    # 0.1 is 0.1000000015 in single precision, and no rule is broken by that
+    precision = 2.0**-23 if _numpy_dtype(column) == np.float32 else 2.0**-48
+    slack = TOLERANCE + precision * largest / span
     return Block(start, start + 1 + feature.missing, 0, low, span, feature.missing, slack)
 
 
