@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,6 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
-from genrecourse import __version__
 from genrecourse.classifier import Classifier
 from genrecourse.datasets import DATASETS, is_local, load_dataset, read_whole
 from genrecourse.errors import UserError
@@ -72,7 +72,7 @@ def _main(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if version:
-        out.print(f"genrecourse {__version__}")
+        out.print(f"genrecourse {installed_version('genrecourse')}")
         raise typer.Exit
 
 
