@@ -335,7 +335,7 @@ def _lint_column(feature: Feature, column: pd.Series) -> list[str]:
         remarks.append(f"'{name}' has one value only ({plain(present.iloc[0])!r}): it says nothing")
     if feature.is_category and _looks_like_dates(present):
         remarks.append(f"'{name}' looks like dates kept as text: convert it to a number of days")
-    elif feature.is_category and distinct > 50:
+    elif feature.is_category and 50 < distinct < len(present):  # an id was pointed out above
         remarks.append(f"'{name}' has {distinct} categories: group the rare ones")
     return remarks
 
