@@ -25,7 +25,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from genrecourse import verifier
+from genrecourse import judge, verifier
 from genrecourse.datasets import DATASETS
 from genrecourse.evaluation import Case, ceiling, make_case, measure
 from genrecourse.genre import bins, select
@@ -42,7 +42,7 @@ def config_hash(name: str) -> str:
         METHODS[name]().get_params(deep=False),
         (auto.GAMMA_GRID, auto.CLEAN_BAR, auto.DRAWS),
         (genre.TEMPERATURE_GRID, genre.MARGIN_GRID, genre.LOOKED_AT, genre.CLEARLY),
-        (verifier.VALID_AT, verifier.VALID_SCALE, verifier.INLIER_AT, verifier.INLIER_SCALE),
+        (judge.TRUST_AT, judge.TRUST_SCALE, verifier.INLIER_AT, verifier.INLIER_SCALE),
         verifier.NEIGHBOURS,
         (select.SHORTLIST, nearest.CANDIDATES),
         (bins.ATOM_SHARE, bins.KEEP_REACH),

@@ -22,6 +22,7 @@ from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 
 N_NEIGHBORS = 5
+TRUST_AT, TRUST_SCALE = 0.45, 0.08  # from a probability to how often a judge then says "valid"
 RARE = 0.1  # an outcome rarer than this is never likelier than not: then classes are balanced
 N_CALIBRATION_FOLDS = 5
 
@@ -84,7 +85,7 @@ class Judge:
 
 
 def fit_lof(Z: Array, n_neighbors: int = N_NEIGHBORS) -> LocalOutlierFactor:
-    """The protocol's local outlier factor: five neighbours among rows of Z."""
+    """The protocol's local outlier factor: five neighbours among rows of Z, if not told others."""
     # a tree answers each row by itself: the answer does not depend on the rows beside it
     lof = LocalOutlierFactor(
         n_neighbors=min(n_neighbors, len(Z) - 1), novelty=True, algorithm="kd_tree", n_jobs=-1
@@ -149,7 +150,7 @@ def trust(probability: Array) -> Array:
 
     A forest's probability is an estimate with an error of its own: 0.55 does not mean "valid".
     """
-    return np.asarray(expit((probability - 0.45) / 0.08))
+    return np.asarray(expit((probability - TRUST_AT) / TRUST_SCALE))
 
 
 def _nearest(Z: Array, others: Array, block: int = 512) -> np.ndarray:

@@ -15,12 +15,11 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
 from genrecourse.encoding import Array
-from genrecourse.judge import RARE, fit_lof
+from genrecourse.judge import RARE, fit_lof, trust
 from genrecourse.trees import Trees
 
-# From a mean probability, or an outlier score, to how often draws at that height were accepted by
-# a judge that nobody had seen: logistic fits on nested cases (decision 0007).
-VALID_AT, VALID_SCALE = 0.45, 0.08
+# From an outlier score to how often draws at that height were inliers to a judge that nobody had
+# seen: read off nested cases (decision 0007).
 INLIER_AT, INLIER_SCALE = -1.0, 0.75
 # A judge with more rows sees nearer neighbours, and with duplicates none at all: so all of these.
 NEIGHBOURS = (3, 4, 5)
@@ -70,7 +69,7 @@ class Verifier:
 
     def valid(self, Z: Array, confidence: Array) -> Array:
         """(n,) how likely a judge of its own would find the favourable outcome likelier."""
-        return np.asarray(expit((self.probability(Z, confidence) - VALID_AT) / VALID_SCALE))
+        return trust(self.probability(Z, confidence))
 
     def plausible(self, Z: Array) -> Array:
         """(n,) how likely a judge of its own would call the row an inlier."""
