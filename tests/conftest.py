@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 import pytest
 
+from genrecourse.checks import Example, example_score
 from genrecourse.datasets import DATA_VARIABLE, is_local
+from genrecourse.methods.genre import GenRe
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -21,3 +24,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         missing = [name for name in marker.args if not is_local(name)]
         if missing and not os.environ.get(DATA_VARIABLE):
             pytest.skip(f"not on this machine: {', '.join(missing)}; set {DATA_VARIABLE}")
+
+
+@pytest.fixture(scope="module")
+def method(example: Example) -> GenRe:
+    """GenRe, quickly fitted on the example of the module that asks."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = GenRe(example_score, example.schema, **GenRe._test_params())
+        return made.fit(example.X, example.y)

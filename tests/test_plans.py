@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from typing import Any
 
 import numpy as np
@@ -144,14 +143,6 @@ def test_plans_are_a_sequence_and_found_by_label() -> None:
 @pytest.fixture(scope="module")
 def example() -> Example:
     return make_example()
-
-
-@pytest.fixture(scope="module")
-def method(example: Example) -> GenRe:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = GenRe(example_score, example.schema, **GenRe._test_params())
-        return made.fit(example.X, example.y)
 
 
 @pytest.fixture(scope="module")

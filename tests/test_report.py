@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import re
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -37,14 +36,6 @@ def example() -> Example:
     made = make_example()
     schema = made.schema.with_feature("debt", wording=SCRIPT, unit="$")
     return Example(made.X, made.y, made.people, schema)
-
-
-@pytest.fixture(scope="module")
-def method(example: Example) -> GenRe:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = GenRe(example_score, example.schema, **GenRe._test_params())
-        return made.fit(example.X, example.y)
 
 
 @pytest.fixture(scope="module")
