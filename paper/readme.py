@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-
 from paper import honesty, tables
 from paper.records import Results, read_lines
 from paper.runs import HERE, Scale, economies, read, scale

@@ -336,7 +336,7 @@ def _paired(results: Results, dataset: str) -> str:
         return f"Paired difference to `{best}`: no seed in common."
     return (
         f"Paired difference in Score, `genre` less `{best}` (the best other method): "
-        f"{found.mean:+.4f}{interval(found, 4)}, {people(found)} people."
+        f"{found.mean:+.4f}{interval(found, 4)}; people: {people(found)}."
     )
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from genrecourse.comparison.results import pack_numbers
 from scipy.stats import norm, truncnorm
 
 from genrecourse.checks import Example, make_example
+from genrecourse.comparison.results import pack_numbers
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import GenRe, Training
 
@@ -296,7 +296,7 @@ def test_the_paired_difference_is_that_of_the_same_people() -> None:
     theirs["people"]["score"] = pack_numbers(score)
     said = tables._paired(Results([ours, theirs]), "compas")
     assert "`genre` less `nnr-auto`" in said
-    assert "+0.2500 [0.2500, 0.2500], 200 people." in said
+    assert "+0.2500 [0.2500, 0.2500]; people: 200." in said
     other_seed = Results([ours, theirs | {"seed": 99}])
     assert "no seed in common" in tables._paired(other_seed, "compas")
 
