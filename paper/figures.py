@@ -111,11 +111,12 @@ def _series(
         for label in row.ours
         if any(results.of(label, d) for d in DATASETS.values())
     ]
-    theirs = [published(table).get((name, row.published or "", metric)) for row in with_row]
+    values = [published(table).get((name, row.published or "", metric)) for row in with_row]
+    theirs: list[Place] = [None if v is None else (v.mean, float("nan")) for v in values]
     none: list[Place] = [None] * len(alone)
     further = max((row.ours for row in with_row), key=len)
     series = [
-        Dots("published", [v and (v.mean, float("nan")) for v in theirs] + none, hollow=True),
+        Dots("published", theirs + none, hollow=True),
         Dots("ours, done as published", [place(row.reproduces) for row in with_row] + none),
         *(
             Dots(
@@ -334,8 +335,8 @@ def contours(shown: list[tuple[Case, np.ndarray, list[Mass], Mass]]) -> Figure:
                 ax.plot(*people[i], "o", color="#d62728", mec="white", ms=10)
             words = "R(x+ | x), x the red dot" if i < len(masses) else "P(x | favourable)"
             ax.set_title(f"{case.name}: {words}\n(seed {case.seed})", size=9)
-            ax.set_xlim(-0.03, 1.03)
-            ax.set_ylim(-0.03, 1.03)
+            ax.set_xlim(-0.05, 1.05)
+            ax.set_ylim(-0.05, 1.05)
             ax.tick_params(labelsize=7)
     figure.suptitle(
         "Smallest areas that hold 50, 80 and 95% of the mass; grey: accepted rows, pink: rejected",

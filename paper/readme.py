@@ -90,7 +90,7 @@ class Report:
             "safety": lambda: tables.safety(self.main, read("main")["safety"]["curves"]),
             "preset": lambda: tables.preset(self.preset),
             "differences": self.differences,
-            "claims": lambda: honesty.claims(self.main, self.settings, self.theory),
+            "claims": self.claims,
         }
 
     def _beside(self, table: str, show_sd: bool = True) -> str:
@@ -117,6 +117,11 @@ class Report:
         return "\n\n".join(
             f"**{words}.** {honesty.listed(table, self._answers(table))}"
             for table, words in TABLE_WORDS.items()
+        )
+
+    def claims(self) -> str:
+        return honesty.claims(
+            honesty.Evidence(self.main, self.settings, self.theory, self.contours)
         )
 
     def plane(self) -> str:

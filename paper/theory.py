@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,10 @@ TOP_K = 1_000
 
 def zero(v: Any) -> Any:
     return 0.0 * v
+
+
+def squared(f: Function, v: Any) -> Any:
+    return f(v) ** 2
 
 
 @dataclass(frozen=True)
@@ -61,9 +66,7 @@ class KnownR:
         first = [self._integral(j, f, power) for j, f in enumerate((f1, f2))]
         if not square:
             return (first[0] * ones[1] + ones[0] * first[1]) / whole
-        second = [
-            self._integral(j, lambda v, f=f: f(v) ** 2, power) for j, f in enumerate((f1, f2))
-        ]
+        second = [self._integral(j, partial(squared, f), power) for j, f in enumerate((f1, f2))]
         return (second[0] * ones[1] + 2 * first[0] * first[1] + ones[0] * second[1]) / whole
 
     def _integral(self, j: int, f: Function, power: int) -> float:

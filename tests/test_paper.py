@@ -16,13 +16,15 @@ from scipy.stats import norm, truncnorm
 
 from genrecourse.checks import Example, make_example
 from genrecourse.comparison.results import pack_numbers
+from genrecourse.datasets import load_dataset
+from genrecourse.evaluation import make_case
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import GenRe, Training
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # paper/ is not installed
 
-from paper import contours, figures, honesty, readme, runs, tables, theory  # noqa: E402
+from paper import cases, contours, figures, honesty, readme, runs, tables, theory  # noqa: E402
 from paper.records import DATASETS, Results, published, published_rows  # noqa: E402
 
 TABLE_BLOCKS = {  # table of published.csv -> block of the page
@@ -242,6 +244,19 @@ def test_an_entry_that_the_library_cannot_do_is_left_out() -> None:
     assert not runs.exists("no such method", {})
 
 
+def test_the_protocols_own_numbers_are_those_of_its_case() -> None:
+    found, case = cases.describe("german", 3), make_case("german", 3)
+    assert found["classifier_h"]["accuracy_pct"] == pytest.approx(100 * case.h_accuracy)
+    data = load_dataset("german")
+    assert found["data"]["positive"] + found["data"]["negative"] == len(data.X_train) == 750
+    assert found["data"]["positive"] == (data.y_train == 1).sum()
+    assert (found["data"]["features"], found["data"]["immutable"]) == (20, 3)
+    # fitted on the rows it is judged by, and judged by real outcomes
+    assert found["gold_classifier"]["roc_auc"] > 0.95
+    assert found["gold_classifier"]["brier"] < 0.15
+    assert found["drawn_positive"] == case.y.sum()
+
+
 # ---- honesty ------------------------------------------------------------------------------------
 
 
@@ -276,17 +291,22 @@ def test_reasons_go_from_the_particular_to_the_general(monkeypatch: pytest.Monke
 
 
 def test_a_claim_is_judged_by_the_results() -> None:
-    def main(gain: float) -> Results:
-        return Results(
-            [line("genre-paper", d, score=1.8 + gain) for d in DATASETS.values()]
-            + [line("nnr-dplus", d, score=1.8) for d in DATASETS.values()]
-        )
+    def seen(gain: float) -> honesty.Evidence:
+        lines = [line("genre-paper", d, score=1.8 + gain) for d in DATASETS.values()]
+        lines += [line("nnr-dplus", d, score=1.8) for d in DATASETS.values()]
+        masses = [
+            {"dataset": "moons", "density": "R(x+ | x)", "lof": 0.9 + gain},
+            {"dataset": "moons", "density": "P(x | favourable)", "lof": 0.9},
+        ]
+        return honesty.Evidence(Results(lines), Results([]), [], masses)
 
-    nothing = Results([])
-    assert honesty.genre_beats_nearest(main(+0.1), nothing, []).holds is True
-    assert honesty.genre_beats_nearest(main(-0.1), nothing, []).holds is False
-    assert honesty.genre_beats_nearest(nothing, nothing, []).holds is None
-    assert "could not be reproduced" in honesty.claims(main(-0.1), nothing, [])
+    nothing = honesty.Evidence(Results([]), Results([]), [], [])
+    for check in (honesty.genre_beats_nearest, honesty.conditional_is_more_plausible):
+        assert check(seen(+0.1)).holds is True
+        assert check(seen(-0.1)).holds is False
+        assert check(nothing).holds is None
+    assert "could not be reproduced" in honesty.claims(seen(-0.1))
+    assert "could not be reproduced" not in honesty.claims(nothing)
 
 
 def test_the_paired_difference_is_that_of_the_same_people() -> None:

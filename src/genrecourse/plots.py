@@ -266,14 +266,20 @@ def density(
     order = np.sort(p.reshape(-1))[::-1]
     held = np.cumsum(order) / order.sum()
     # the mass of the last cell that a share needs; ties and one heavy cell keep levels apart
-    levels = [
-        float(order[min(np.searchsorted(held, s), len(order) - 1)]) for s in sorted(shares)[::-1]
-    ]
+    last = [int(np.searchsorted(held, share)) for share in sorted(shares, reverse=True)]
+    levels = [float(order[min(i, len(order) - 1)]) for i in last]
     levels = [level * (1 + 1e-9) ** i for i, level in enumerate(levels)]
     top = max(float(order[0]), levels[-1]) * (1 + 1e-6)
+    # nothing lies beyond the grid: a border of zeros lets an area end where the grid does
+    p = np.pad(p, 1)
+    xs, ys = (np.concatenate([[v[0] - _step(v)], v, [v[-1] + _step(v)]]) for v in (xs, ys))
     shades = ["#cfe1f2", "#93c4e0", "#4a98c9", "#1764ab"][: len(levels)]
     ax.contourf(xs, ys, p.T, levels=[*levels, top], colors=shades)
     ax.contour(xs, ys, p.T, levels=levels, colors="#0b4a85", linewidths=0.6)
+
+
+def _step(values: np.ndarray) -> float:
+    return float(np.diff(values).mean()) if len(values) > 1 else 1.0
 
 
 def save(figure: Figure, path: Path, dpi: int = 130) -> None:
