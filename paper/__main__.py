@@ -7,10 +7,10 @@ and pages again from the results that there are.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
 
-from genrecourse.datasets import load_dataset
 from genrecourse.plots import save
 from paper import cases, figures, plane, readme, runs, tables, theory
 from paper.records import DATASETS, read_lines, write_lines
@@ -48,6 +48,16 @@ def run_arrows(size: Scale) -> None:
     save(figures.plane(lines, made), size.images / "arrows.png", dpi=110)
 
 
+def has_arrows(size: Scale) -> bool:
+    """Whether the picture is there, with every method that the library has by now."""
+    found = {line["method"] for line in read_lines(size.file("arrows"))}
+    return (size.images / "arrows.png").is_file() and found == set(plane.methods())
+
+
+def has_contours(size: Scale) -> bool:
+    return (size.images / "contours.png").is_file() and bool(read_lines(size.file("contours")))
+
+
 def run_contours(size: Scale) -> None:
     lines, shown = plane.densities(plane.cases(size.people_2d))
     write_lines(size.file("contours"), lines)
@@ -77,15 +87,16 @@ RUN: dict[str, list[Step]] = {
     "preset": [compared("preset", "preset")],
 }
 # Everything at once: one case for each data set and seed serves all tables of a results file.
-ALL: list[Step] = [
-    run_theory,
-    run_cases,
-    run_arrows,
-    run_contours,
-    lambda size: runs.run("main", size),
-    lambda size: runs.run("settings", size),
-]
-BLOCKS = {"nnr": ["nnr", "nnr_lambda"]}  # a command prints the block of its name, or these
+ALL: dict[str, Step] = {
+    "theory": run_theory,
+    "cases": run_cases,
+    "arrows": lambda size: None if has_arrows(size) else run_arrows(size),
+    "contours": lambda size: None if has_contours(size) else run_contours(size),
+    "main": lambda size: runs.run("main", size),
+    "settings": lambda size: runs.run("settings", size),
+}
+# A command prints the block of its name, or these.
+BLOCKS = {"nnr": ["nnr", "nnr_lambda"], "robustness": ["targets", "robustness", "witnesses"]}
 
 
 # ---- draw: from results alone -------------------------------------------------------------------
@@ -95,7 +106,7 @@ def draw(size: Scale) -> None:
     """Every picture whose results are there; arrows and contours are drawn as they are run."""
     report = readme.Report(size)
     main, settings = report.main, report.settings
-    both = report._results("main", "settings")
+    both = report.results("main", "settings")
     if report.cases:
         save(figures.classifiers(report.cases), size.images / "classifiers.png")
     if report.theory:
@@ -106,8 +117,7 @@ def draw(size: Scale) -> None:
         curves = runs.read("main")["safety"]["curves"]
         alone = ("genre-paper", "nnr-dplus", *NNR_OURS)
         save(figures.safety(main, curves, alone), size.images / "safety.png")
-        shown = {"score": "Score", **dict(list(figures.SAFETY_METRICS.items())[1:])}
-        picture = figures.side_by_side(main, ROBUSTNESS_LABELS, shown)
+        picture = figures.side_by_side(main, ROBUSTNESS_LABELS, figures.SAFETY_METRICS)
         save(picture, size.images / "robustness.png")
         labels = tables.ablation_labels()
         picture = figures.side_by_side(main, labels, {"score": "Score", "changes": "changes"})
@@ -116,8 +126,7 @@ def draw(size: Scale) -> None:
         name = "temperature_sigma_std"
         save(figures.against_published(name, settings), size.images / "temperature.png")
         save(figures.fraction(settings), size.images / "fraction.png")
-        d = {name: len(load_dataset(ours).schema) for name, ours in DATASETS.items()}
-        save(figures.lambdas(settings, d), size.images / "lambda.png")
+        save(figures.lambdas(settings), size.images / "lambda.png")
 
 
 # ---- the command line ---------------------------------------------------------------------------
@@ -132,8 +141,10 @@ def main() -> None:
     options = parser.parse_args()
     size = runs.scale("quick" if options.quick else "full")
     started = time.perf_counter()
-    for step in ALL if options.name == "all" else RUN.get(options.name, []):
+    parts = {f"part {i}": step for i, step in enumerate(RUN.get(options.name, []), start=1)}
+    for name, step in (ALL if options.name == "all" else parts).items():
         step(size)
+        print(f"{name}: {time.perf_counter() - started:.0f} seconds so far", file=sys.stderr)
     draw(size)
     readme.write(size)
     blocks = readme.Report(size).blocks()

@@ -59,12 +59,12 @@ def _n(results: Results, dataset: str) -> str:
 
 def against_published(table: str, results: Results, metric: str = "score") -> Figure:
     """Each row of a table: the published value hollow, ours with its interval."""
-    rows = _with_something(BESIDE[table][0], results)
     names = [name for name in DATASETS if any(d == name for d, _, _ in published(table))]
-    height = 1.3 + 0.34 * sum(max(1, len(r.labels)) for r in rows) ** 0.98
+    shown = {name: _series(table, name, BESIDE[table][0], results, metric) for name in names}
+    labels, series = shown[names[0]]
+    height = 1.2 + (0.16 + 0.1 * len(series)) * len(labels)
     figure, axes = _panels(1, len(names), 3.6 * len(names) + 1.6, height)
-    for ax, name in zip(axes[0], names, strict=True):
-        labels, series = _series(table, name, rows, results, metric)
+    for ax, (name, (labels, series)) in zip(axes[0], shown.items(), strict=True):
         dots(ax, labels, series, names=ax is axes[0][0])
         _cut_off(ax, series)
         ax.set_title(f"{name} ({_n(results, DATASETS[name])})", size=9)
@@ -83,16 +83,6 @@ def _cut_off(ax: Axes, series: Sequence[Dots]) -> None:
             if value is not None and value[0] < LEAST:
                 ax.set_xlim(left=LEAST)
                 ax.annotate(f"◂ {value[0]:.2f}", (LEAST, y), size=8, va="center", color=INK)
-
-
-def _with_something(rows: Sequence[Row], results: Results) -> list[Row]:
-    """Rows that have a published value, or a result."""
-    return [
-        row
-        for row in rows
-        if row.published
-        or any(results.of(label, d) for label in row.labels for d in DATASETS.values())
-    ]
 
 
 def _series(
@@ -203,8 +193,9 @@ def classifiers(cases: list[Line]) -> Figure:
 # ---- lambda, safety, ablation, robustness -------------------------------------------------------
 
 
-def lambdas(results: Results, n_features: Mapping[str, int]) -> Figure:
+def lambdas(results: Results) -> Figure:
     """Soft validity and LOF against -cost / d, a point for each lambda."""
+    n_features = {name: published("data")[name, "", "features"].mean for name in DATASETS}
     figure, axes = _panels(2, 3, 11.0, 6.2)
     for column, (name, ours) in enumerate(DATASETS.items()):
         for row, (metric, words) in enumerate({"soft_val": "soft validity", "lof": "LOF"}.items()):
@@ -224,7 +215,7 @@ def lambdas(results: Results, n_features: Mapping[str, int]) -> Figure:
 
 
 def _lambda_points(
-    results: Results, dataset: str, points: Mapping[str, str], metric: str, d: int
+    results: Results, dataset: str, points: Mapping[str, str], metric: str, d: float
 ) -> list[Point]:
     found = []
     for lam, label in points.items():

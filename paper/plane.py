@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,14 +38,19 @@ SHOWN_PEOPLE = 2  # of a contour picture
 STEPS = 300  # two features are learned quickly
 
 
+@cache
 def cases(people: int) -> dict[str, Case]:
     return {name: make_case(name, SEED, rows=people) for name in SETS}
+
+
+def methods() -> list[str]:
+    return [name for name in SHOWN if name in METHODS]
 
 
 def arrows(made: dict[str, Case]) -> list[dict[str, Any]]:
     """A line for each set and method: its metrics, and every x with its x_plus."""
     lines = []
-    for method in (name for name in SHOWN if name in METHODS):
+    for method in methods():
         for name, case in made.items():
             fitted = _fitted(method, case)
             X_plus = fitted.recourse(case.people)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from paper import honesty, tables
+from paper import honesty, tables, targets
 from paper.records import Results, read_lines
 from paper.runs import HERE, Scale, economies, read, scale
 
@@ -47,14 +47,14 @@ class Report:
 
     def __init__(self, size: Scale):
         self.size = size
-        self.main, self.settings = self._results("main"), self._results("settings")
-        self.preset = self._results("preset")
+        self.main, self.settings = self.results("main"), self.results("settings")
+        self.preset = self.results("preset")
         self.cases = read_lines(size.file("cases"))
         self.theory = read_lines(size.file("theory"))
         self.arrows = read_lines(size.file("arrows"))
         self.contours = read_lines(size.file("contours"))
 
-    def _results(self, *configs: str) -> Results:
+    def results(self, *configs: str) -> Results:
         return Results.read(*(self.size.file(config) for config in configs))
 
     def blocks(self) -> dict[str, Callable[[], str]]:
@@ -85,7 +85,9 @@ class Report:
             "arrows": self.plane,
             "contours": self.densities,
             "theory": lambda: tables.theorems(self.theory),
+            "targets": lambda: targets.table(self.main),
             "robustness": lambda: tables.robustness(self.main),
+            "witnesses": lambda: tables.witnesses(self.main),
             "ablation": lambda: tables.ablation(self.main),
             "safety": lambda: tables.safety(self.main, read("main")["safety"]["curves"]),
             "preset": lambda: tables.preset(self.preset),
@@ -97,7 +99,7 @@ class Report:
         return tables.beside_published(table, self._answers(table), show_sd)
 
     def _answers(self, table: str) -> Results:
-        return self._results(*tables.BESIDE[table][1])
+        return self.results(*tables.BESIDE[table][1])
 
     def scale(self) -> str:
         if not self.main and not self.settings:
