@@ -28,7 +28,7 @@ def forest() -> Any:
 
 @pytest.fixture(scope="module")
 def verifier() -> Verifier:
-    return Verifier(seed=0).fit(Z, Y, np.where(Y, 0.9, 0.1))
+    return Verifier(seed=0).fit(Z, Y, np.where(Y, 0.9, 0.1), ALL)
 
 
 # ---- trees ---------------------------------------------------------------------------------------
@@ -56,9 +56,15 @@ def test_a_tree_that_is_one_leaf() -> None:
 
 
 def test_trees_come_back_from_arrays(forest: Any) -> None:
+    """Walked by numpy they answer to the last bit as scikit-learn's own walk did."""
     trees = Trees.of(forest.estimators_, column=1)
     again = Trees.from_arrays(trees.arrays(), n_columns=4)
-    assert (again(ASKED) == trees(ASKED)).all()
+    rows = np.concatenate([ASKED, Z])
+    assert (again(rows) == trees(rows)).all()
+    assert again(rows[:0]).shape == (0,)
+    boosted = GradientBoostingClassifier(n_estimators=15, random_state=0).fit(Z, Y)
+    steps = Trees.of(list(boosted.estimators_[:, 0]), column=0)
+    assert (Trees.from_arrays(steps.arrays(), n_columns=4)(rows) == steps(rows)).all()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from genrecourse.encoding import Array
 from genrecourse.verifier import Verifier
 
 SelectRule = Literal["verified", "likelihood", "paper"]
-SHORTLIST = 8  # draws of a row whose plausibility is looked up: the dear part
+SHORTFALL = 3.0  # Score that a unit of missing confidence costs
+SHORTLIST = 48  # draws of a row whose plausibility and steadiness are looked up: the dear part
 
 
 def select(
@@ -50,10 +51,12 @@ def select_verified(
     *,
     n_features: int,
     margin: float,
+    safety: float,
 ) -> np.ndarray:
-    """(N,) the draw with the best expected Score:
+    """(N,) the draw with the best expected Score, its robustness counted too:
 
-        P(valid) + P(plausible) - C / d
+        P(valid) + P(plausible) - C / d + 2 * safety * P(valid under noise)
+                 - SHORTFALL * [what the least sure copy of h lacks to accept]
 
     Z_plus: (N, n, D); the rest (N, n). A row none of whose draws clears the margin takes what is
     above the cutoff, and one that has none of these the draw with the highest h.
@@ -67,13 +70,14 @@ def select_verified(
     )
     place = place.reshape(N, n)
     valid = verifier.valid(distinct, confidence.reshape(-1)[first])
+    valid = valid - SHORTFALL * np.maximum(0.0, 0.5 - verifier.robust(distinct))
     merit = valid[place] - cost / n_features
     merit = np.where(open_, merit, -np.inf)
     short = _best_distinct(merit, place, min(SHORTLIST, n))
     asked, back = np.unique(place[rows, short], return_inverse=True)
-    plausible = verifier.plausible(distinct[asked])[back.reshape(short.shape)]
-    best = short[rows[:, 0], (merit[rows, short] + plausible).argmax(axis=1)]
-    return np.where(open_.any(axis=1), best, confidence.argmax(axis=1))
+    dear = verifier.plausible(distinct[asked]) + 2 * safety * verifier.steady(distinct[asked])
+    best = (merit[rows, short] + dear[back.reshape(short.shape)]).argmax(axis=1)
+    return np.where(open_.any(axis=1), short[rows[:, 0], best], confidence.argmax(axis=1))
 
 
 def _best_distinct(merit: Array, place: np.ndarray, k: int) -> np.ndarray:

@@ -20,6 +20,7 @@ METHODS: dict[str, Callable[..., Method]] = {
     "nnr-0.7": partial(NearestNeighbour, gamma=0.7),
     "nnr-dplus": partial(NearestNeighbour, gamma=0.7, labelled=True),
     "nnr-auto": partial(NearestNeighbour, gamma="auto", labelled=True),
+    "nnr-refined": partial(NearestNeighbour, gamma="auto", labelled=True, refine=True),
 }
 
 

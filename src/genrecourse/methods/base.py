@@ -23,6 +23,7 @@ from genrecourse.errors import UserError
 from genrecourse.noise import KeyedNoise
 from genrecourse.plans import Plans, make_plans
 from genrecourse.schema import Schema
+from genrecourse.verifier import Verifier
 
 N_PROBES = 64  # training rows by whose scores a classifier is known again
 
@@ -229,6 +230,11 @@ class Method(BaseEstimator):
         """h on rows of Z, on the common scale."""
         scores = self.classifier_.score_encoded(Z, self.encoder_, self._like)
         return self.classifier_.confidence(scores)
+
+    def _fit_verifier(self, rows: TrainingRows) -> Verifier:
+        numbers = [block.start for block in self.encoder_.blocks if block.n_levels == 0]
+        verifier = Verifier(self.seed)
+        return verifier.fit(rows.Z, rows.favourable, rows.confidence, np.array(numbers, dtype=int))
 
     def _reason(self, Z: Array) -> np.ndarray:
         """Why a row of Z whose recourse h rejects could not be helped."""

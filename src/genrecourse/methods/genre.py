@@ -24,7 +24,9 @@ from genrecourse.genre.pairs import (
     make_pairs,
     make_targets,
     match_codes,
+    nearest,
 )
+from genrecourse.genre.refine import refine
 from genrecourse.genre.sample import Draws, sample
 from genrecourse.genre.select import SelectRule, select, select_verified
 from genrecourse.judge import CrossFittedJudge, trust
@@ -36,11 +38,14 @@ from genrecourse.training import TrainingPlan, TrainingReport, train
 from genrecourse.verifier import Verifier
 
 # The grid that "auto" searches: fixed, the same for every data set.
-TEMPERATURE_GRID = (0.5, 1.0, 0.25)  # the first stands unless another is clearly better
+TEMPERATURE_GRID = (1.0, 0.5)  # the first stands unless another is clearly better
 MARGIN_GRID = (1.0, 0.0)  # the one that the targets had (gamma), or none (0.5); likewise
 CLEARLY = 0.02  # what a few hundred rows with few distinct x_plus can tell apart
 BARREN = 20  # batches in a row without a single pair to learn from before giving up
-LOOKED_AT = 400  # sources that the automatic choices look at, held-out ones first
+REFINED = 20_000  # pairs that are refined, each source having its share ...
+REFINED_EACH = 6  # ... of at most so many
+RETRIEVED = 32  # nearest targets that join the draws a verifier chooses from
+LOOKED_AT = 300  # sources that the automatic choices look at, held-out ones first
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,8 @@ PAPER_SETTINGS: dict[str, Any] = {
     "margin": 0.5,
     "select": "paper",
     "clean": False,
+    "refine": False,
+    "retrieve": False,
     "n_draws": 10,
 }
 PAPER_PRESET: dict[str, Any] = {
@@ -104,6 +111,11 @@ class GenRe(Method):
         verifier fitted on the training rows; "likelihood", the likeliest and cheapest. "paper":
         the draw that h likes best.
     cost_weight: extra price of cost in select="likelihood"; log R already holds -lam * C.
+    refine: move the drawn pairs towards x while the verifier lets them, before training; and the
+        x_plus selected likewise. False: the pairs of the paper.
+    retrieve: let the nearest targets compete with the draws where a verifier selects.
+    safety: from as cheap as possible (0) to as safe as possible (1): how much validity under noise
+        and the verifier's bars count in refining and selection.
     clean: leave out of D+ what a judge that never saw it calls unlikely or outlying.
     sigma: noise added to sampled numbers, on the [0, 1] scale (Algorithm 2, line 6).
     bins, n_bins, keep: the choices of a number; keep is the choice "as x has it".
@@ -125,9 +137,12 @@ class GenRe(Method):
         gamma: float | Literal["auto"] = "auto",
         temperature: float | Literal["auto"] = "auto",
         margin: float | Literal["auto"] = "auto",
-        n_draws: int = 48,
+        n_draws: int = 96,
         select: SelectRule = "verified",
         cost_weight: float = 3.0,
+        refine: bool = True,
+        retrieve: bool = True,
+        safety: float = 0.5,
         clean: bool = True,
         sigma: float = 0.0,
         bins: BinKind = "quantile",
@@ -150,6 +165,9 @@ class GenRe(Method):
         self.n_draws = n_draws
         self.select = select
         self.cost_weight = cost_weight
+        self.refine = refine
+        self.retrieve = retrieve
+        self.safety = safety
         self.clean = clean
         self.sigma = sigma
         self.bins = bins
@@ -198,14 +216,19 @@ class GenRe(Method):
         self._report_pairs(fitted, held, pairs, pairs_held)
         clock.lap("pairs")
         self.verifier_: Verifier | None = None
-        if self.select == "verified":
-            self.verifier_ = Verifier(self.seed).fit(rows.Z, rows.favourable, rows.confidence)
+        if self.select == "verified" or self.refine:
+            self.verifier_ = self._fit_verifier(rows)
             clock.lap("verifier")
-        self.density_ = self._density(rows, targets)
+        self.targets_ = targets
+        drawn: Drawn | Refined = Drawn(self, rows.F[fitted[pairs.source]], pairs, targets)
+        watched = drawn  # a few held-out rows, none of which has a target: watch the others' loss
         if len(pairs_held):
-            self._train(rows, fitted, held, targets, pairs, pairs_held)
-        else:  # a few held-out rows, none of which has a target: watch the loss of the others
-            self._train(rows, fitted, fitted, targets, pairs, pairs)
+            watched = Drawn(self, rows.F[held[pairs_held.source]], pairs_held, targets)
+        if self.refine:
+            drawn, watched = self._refined(drawn), self._refined(watched)
+            clock.lap("refine")
+        self.density_ = self._density(rows, targets)
+        self._train(drawn, watched)
         clock.lap("training")
         self._choose_sampling(rows.Z[looked_at], judge)
         clock.lap("sampling")
@@ -334,33 +357,33 @@ class GenRe(Method):
         self.targets_edges_ = targets.edges
         return RecourseDensity(net, bins, self.rules_, weights, keep=self.keep)
 
-    def _train(
-        self,
-        rows: TrainingRows,
-        fitted: np.ndarray,
-        held: np.ndarray,
-        targets: Targets,
-        pairs: Pairs,
-        pairs_held: Pairs,
-    ) -> None:
+    def _refined(self, drawn: Drawn | Refined) -> Refined:
+        """Some draws of every pair's Q, refined once for all epochs."""
+        each = min(max(REFINED // len(drawn), 1), REFINED_EACH)
+        order = np.repeat(np.arange(len(drawn))[:REFINED], each)
+        x, x_plus = drawn(order, np.random.default_rng([self.seed, 3]))
+        better = self._closer(x.numpy(), x_plus.numpy())
+        return Refined(x, torch.as_tensor(better), drawn.n_sources)
+
+    def _train(self, drawn: Drawn | Refined, watched: Drawn | Refined) -> None:
         """Algorithm 1, lines 4-9."""
         config = self.training
         rng = np.random.default_rng([self.seed, 1])
         generator = torch.Generator().manual_seed(self.seed)
-        carry = _Carry(self, targets)
 
         def batches() -> Any:
             barren = 0
             while barren < BARREN:
-                order = rng.permutation(len(pairs))
+                order = rng.permutation(len(drawn))
                 if len(order) < config.batch_size:  # a small table: several draws a source
-                    order = np.tile(order, -(-config.batch_size // len(order)))
+                    order = np.tile(order, -(-config.batch_size // max(1, len(order))))
                 for i in range(0, len(order) - config.batch_size + 1, config.batch_size):
-                    batch = order[i : i + config.batch_size]
-                    pair = carry(rows.F[fitted[pairs.source[batch]]], pairs.draw(batch, rng))
+                    pair = drawn(order[i : i + config.batch_size], rng)
                     barren = 0 if len(pair[0]) else barren + 1
                     if len(pair[0]):
                         yield pair
+                if len(order) == 0:
+                    break
             raise UserError(
                 f"{self._where('fit')}: with their own {self._immutable_names()} carried over, the "
                 f"classifier accepts none of the targets of {BARREN} batches of people above gamma "
@@ -369,16 +392,13 @@ class GenRe(Method):
             )
 
         fixed = np.random.default_rng([self.seed, 2])
-        some = np.arange(len(pairs_held))[:1024]
-        held_x, held_plus = carry(
-            rows.F[held[pairs_held.source[some]]], pairs_held.draw(some, fixed)
-        )
+        held_x, held_plus = watched(np.arange(len(watched))[:1024], fixed)
 
         def held_out() -> float:  # only asked where somebody is held out
             same = torch.Generator().manual_seed(self.seed)
             return float(self.density_.loss(held_x, held_plus, same))
 
-        per_epoch = max(1, len(pairs) // config.batch_size)
+        per_epoch = max(1, drawn.n_sources // config.batch_size)
         low, high = config.bounds or (1, 10**9)
         steps = config.steps or min(max(config.epochs * per_epoch, low), high)
         plan = TrainingPlan(
@@ -412,14 +432,14 @@ class GenRe(Method):
         margins: tuple[float, ...] = (self.margin_,)
         if self.temperature == "auto":
             temperatures = TEMPERATURE_GRID
-        if self.margin == "auto" and self.select != "paper":
+        if self.margin == "auto" and self.select == "likelihood":  # a verifier asks for more
             margins = tuple(0.5 + share * (self.gamma_ - 0.5) for share in MARGIN_GRID)
         if judge is None or len(temperatures) * len(margins) == 1:
             return
         every = np.arange(len(Z))
         lines, chosen = [], []
         for temperature in temperatures:
-            draws = self._draw(Z, KeyedNoise(self.seed), temperature)
+            draws = self._offers(Z, self._draw(Z, KeyedNoise(self.seed), temperature))
             known = self._known(Z, draws)
             for margin in margins:
                 pick = self._select(draws, known, margin)
@@ -444,13 +464,34 @@ class GenRe(Method):
     # ---- recourse -----------------------------------------------------------------------------
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
-        draws = self._draw(Z, noise, self.temperature_)
+        draws = self._offers(Z, self._draw(Z, noise, self.temperature_))
         pick = self._select(draws, self._known(Z, draws), self.margin_)
-        return self.encoder_.from_features(draws.F[np.arange(len(Z)), pick])
+        F_plus = draws.F[np.arange(len(Z)), pick]
+        if self.refine:
+            F_plus = self._closer(self.encoder_.to_features(Z), F_plus)
+        return self.encoder_.from_features(F_plus)
+
+    def _closer(self, F: Array, F_plus: Array) -> Array:
+        assert self.verifier_ is not None
+        h = self._confidence
+        return refine(F, F_plus, self.verifier_, h, self.encoder_, self.safety)
+
+    def _offers(self, Z: Array, draws: Draws) -> Draws:
+        """The draws and, where they compete, the nearest targets."""
+        if not self.retrieve or self.select != "verified":
+            return draws
+        F = self.encoder_.to_features(Z)
+        found, _ = nearest(Z, F, self.targets_, self.encoder_, self.rules_, RETRIEVED)
+        nothing = np.full(found.shape[:2], np.nan)  # the verifier does not ask for likelihoods
+        return Draws(
+            np.concatenate([draws.F, found], axis=1),
+            np.concatenate([draws.log_prob, nothing], axis=1),
+            np.concatenate([draws.log_weight, nothing], axis=1),
+        )
 
     def _select(self, draws: Draws, known: tuple[Array, Array], margin: float) -> np.ndarray:
         confidence, cost = known
-        if self.verifier_ is None:
+        if self.select != "verified":
             return select(
                 confidence,
                 draws.log_prob + draws.log_weight,
@@ -459,6 +500,7 @@ class GenRe(Method):
                 margin=margin,
                 cost_weight=self.cost_weight,
             )
+        assert self.verifier_ is not None
         N, n, d = draws.F.shape
         return select_verified(
             self.encoder_.from_features(draws.F.reshape(-1, d)).reshape(N, n, -1),
@@ -467,6 +509,7 @@ class GenRe(Method):
             self.verifier_,
             n_features=d,
             margin=margin,
+            safety=self.safety,
         )
 
     def _draw(self, Z: Array, noise: KeyedNoise, temperature: float, n: int | None = None) -> Draws:
@@ -522,6 +565,8 @@ class GenRe(Method):
             "weights": density.weights.numpy(),
             "codes": self.targets_codes_,
         }
+        if self.retrieve:
+            arrays["targets"] = self.targets_.F
         if self.verifier_ is not None:
             arrays |= under("verifier", self.verifier_.arrays())
         return state, arrays
@@ -532,6 +577,10 @@ class GenRe(Method):
         edges, n_immutable = within("edges", arrays), int(self.rules_.immutable.sum())
         self.targets_edges_ = tuple(edges.get(str(i)) for i in range(n_immutable))
         self.targets_codes_ = arrays["codes"]
+        if "targets" in arrays:
+            F = arrays["targets"]
+            codes = match_codes(F, self.rules_, self.targets_edges_)
+            self.targets_ = Targets(self.encoder_.from_features(F), F, codes, self.targets_edges_)
         learned = within("net", arrays)
         knots, decoded = (torch.tensor(learned[name]) for name in ("embed_x.knots", "decoded"))
         bins = Bins(**{name: torch.tensor(a) for name, a in within("bins", arrays).items()})
@@ -604,23 +653,47 @@ class GenRe(Method):
         return [f.name for f in self.schema_ if f.role == "immutable"]
 
 
-class _Carry:
-    """Pairs as tensors: x's own immutables carried over into x_plus, h checked again where that
-    changed the target (an immutable number that was matched by bin)."""
+class Drawn:
+    """Pairs drawn anew each time (Algorithm 1, line 6), as tensors: x's own immutables carried over
+    into x_plus, h checked again where that changed the target (an immutable number that was matched
+    by bin)."""
 
-    def __init__(self, method: GenRe, targets: Targets):
-        self.method, self.targets = method, targets
+    def __init__(self, method: GenRe, F: Array, pairs: Pairs, targets: Targets):
+        self.method, self.F, self.pairs, self.targets = method, F, pairs, targets
         self.by_bin = any(edge is not None for edge in targets.edges)
+        self.n_sources = len(pairs)
 
-    def __call__(self, source: Array, target: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __call__(
+        self, which: np.ndarray, rng: np.random.Generator
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         immutable = self.method.rules_.immutable
-        F_plus = self.targets.F[target].copy()
+        source, F_plus = self.F[which], self.targets.F[self.pairs.draw(which, rng)]
         F_plus[:, immutable] = source[:, immutable]
         if self.by_bin:
             Z_plus = self.method.encoder_.from_features(F_plus)
             ok = self.method._confidence(Z_plus) > self.method.gamma_
             source, F_plus = source[ok], F_plus[ok]
         return torch.as_tensor(source), torch.as_tensor(F_plus)
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Pairs that were drawn and refined once, as tensors."""
+
+    x: torch.Tensor
+    x_plus: torch.Tensor
+    n_sources: int
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __call__(
+        self, which: np.ndarray, rng: np.random.Generator
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.x[which], self.x_plus[which]
 
 
 def _judge_once(judge: CrossFittedJudge, tables: list[Array]) -> list[tuple[float, float]]:

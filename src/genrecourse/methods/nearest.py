@@ -9,7 +9,8 @@ import numpy as np
 from genrecourse.artifact import under, within
 from genrecourse.encoding import Array
 from genrecourse.errors import UserError
-from genrecourse.genre.pairs import blocks, make_targets
+from genrecourse.genre.pairs import make_targets, nearest
+from genrecourse.genre.refine import refine
 from genrecourse.genre.select import select_verified
 from genrecourse.judge import CrossFittedJudge
 from genrecourse.methods.auto import choose_gamma, clean
@@ -31,6 +32,8 @@ class NearestNeighbour(Method):
         GenRe does, leaves out rows that a judge which never saw them calls invalid or outlying, and
         lets the same verifier choose among the nearest.
     labelled: only rows whose outcome was favourable too (the paper's D+).
+    refine: put back what x has wherever the verifier lets it, as GenRe does.
+    safety: from as cheap as possible (0) to as safe as possible (1), where a verifier is at work.
     """
 
     def __init__(
@@ -40,6 +43,8 @@ class NearestNeighbour(Method):
         *,
         gamma: float | Literal["auto"] = 0.5,
         labelled: bool = False,
+        refine: bool = False,
+        safety: float = 0.5,
         lam: float = 5.0,
         n_bins: int = 50,
         seed: int = 0,
@@ -47,6 +52,8 @@ class NearestNeighbour(Method):
         super().__init__(classifier, schema, seed=seed)
         self.gamma = gamma
         self.labelled = labelled
+        self.refine = refine
+        self.safety = safety
         self.lam = lam
         self.n_bins = n_bins
 
@@ -66,8 +73,8 @@ class NearestNeighbour(Method):
             )
         self.targets_ = make_targets(rows.Z[keep], rows.F[keep], self.rules_, self.n_bins)
         self.verifier_: Verifier | None = None
-        if self.gamma == "auto":
-            self.verifier_ = Verifier(self.seed).fit(rows.Z, rows.favourable, rows.confidence)
+        if self.gamma == "auto" or self.refine:
+            self.verifier_ = self._fit_verifier(rows)
 
     def _clean(self, rows: TrainingRows, keep: np.ndarray) -> np.ndarray:
         """Choose gamma and leave out what a judge does not vouch for, as GenRe does."""
@@ -100,31 +107,23 @@ class NearestNeighbour(Method):
         self.verifier_ = Verifier.from_arrays(learned, self.encoder_.width) if learned else None
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
-        F = self.encoder_.to_features(Z)
-        F_plus, cost = self._nearest(Z, F, 1 if self.verifier_ is None else CANDIDATES)
-        N, k, d = F_plus.shape
-        pick = np.zeros(N, dtype=int)
-        if self.verifier_ is not None:
-            Z_plus = self.encoder_.from_features(F_plus.reshape(-1, d))
-            confidence = np.where(np.isfinite(cost), self._confidence(Z_plus).reshape(N, k), 0.0)
+        F, verifier = self.encoder_.to_features(Z), self.verifier_
+        k = CANDIDATES if self.gamma == "auto" else 1
+        F_plus, cost = nearest(Z, F, self.targets_, self.encoder_, self.rules_, k)
+        chosen = F_plus[:, 0]
+        if verifier is not None and k > 1:
+            Z_plus = self.encoder_.from_features(F_plus.reshape(len(F) * k, -1))
+            confidence = self._confidence(Z_plus).reshape(len(F), k)
             pick = select_verified(
-                Z_plus.reshape(N, k, -1),
-                confidence,
+                Z_plus.reshape(len(F), k, -1),
+                np.where(np.isfinite(cost), confidence, 0.0),
                 cost,
-                self.verifier_,
-                n_features=d,
+                verifier,
+                n_features=F.shape[1],
                 margin=0.5,
+                safety=self.safety,
             )
-        return self.encoder_.from_features(F_plus[np.arange(N), pick])
-
-    def _nearest(self, Z: Array, F: Array, k: int) -> tuple[Array, Array]:
-        """The k cheapest targets (N, k, d), cheapest first, and their costs (N, k): x itself at an
-        infinite cost where there are fewer."""
-        F_plus, cost = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
-        for rows, members, costs in blocks(Z, F, self.targets_, self.encoder_, self.rules_):
-            found, place = costs.topk(min(k, len(members)), dim=1, largest=False)
-            i, j = np.nonzero(np.isfinite(found.numpy()))
-            F_plus[rows[i], j] = self.targets_.F[members[place.numpy()[i, j]]]
-            cost[rows[i], j] = found.numpy()[i, j]
-        F_plus[:, :, self.rules_.immutable] = F[:, None, self.rules_.immutable]
-        return F_plus, cost
+            chosen = F_plus[np.arange(len(F)), pick]
+        if verifier is not None and self.refine:
+            chosen = refine(F, chosen, verifier, self._confidence, self.encoder_, self.safety)
+        return self.encoder_.from_features(chosen)
