@@ -15,6 +15,7 @@ from genrecourse.methods.nearest import NearestNeighbour
 
 METHODS: dict[str, Callable[..., Method]] = {
     "genre": GenRe,
+    "genre-any": partial(GenRe, lam="any"),
     "genre-paper": partial(GenRe, **PAPER_SETTINGS),
     "nnr": NearestNeighbour,
     "nnr-0.7": partial(NearestNeighbour, gamma=0.7),
