@@ -25,9 +25,9 @@ from genrecourse.encoding import Array, TableEncoder
 BLOCK_ENTRIES = 1_000_000  # entries of one block of costs: 8 MB, a handful of them at a time
 
 
-def q_weights(costs: torch.Tensor, lam: float) -> torch.Tensor:
-    """Q(x+|x) from costs (..., N+). An infeasible target has infinite cost and weight 0; a row
-    with no feasible target at all is NaN."""
+def q_weights(costs: torch.Tensor, lam: float | torch.Tensor) -> torch.Tensor:
+    """Q(x+|x) from costs (..., N+), with one lam, or one a row (..., 1). An infeasible target has
+    infinite cost and weight 0; a row with no feasible target at all is NaN."""
     # >>> Eq. (6)
     return torch.softmax(torch.where(costs.isinf(), -torch.inf, -lam * costs), dim=-1)
     # <<<

@@ -14,6 +14,7 @@ import torch
 from genrecourse.artifact import fill, under, weights, within
 from genrecourse.encoding import Array
 from genrecourse.errors import UserError
+from genrecourse.genre.any_lam import LAM_RANGE, USUAL_LAM, AnyLamPairs, make_any_lam_pairs
 from genrecourse.genre.bins import BinKind, Bins, make_bins
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.model import COMPACT, PAPER, NetConfig, RecourseNet, make_knots
@@ -32,6 +33,7 @@ from genrecourse.genre.select import SelectRule, select, select_verified
 from genrecourse.judge import CrossFittedJudge, trust
 from genrecourse.methods.auto import choose_gamma, clean
 from genrecourse.methods.base import Method, TrainingRows
+from genrecourse.methods.request import Lam, check_lam, check_request
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Schema
 from genrecourse.training import TrainingPlan, TrainingReport, train
@@ -61,6 +63,12 @@ class Training:
     schedule: Literal["constant", "one-cycle"] = "one-cycle"
     held_out: float = 0.1  # share of the sources kept for the held-out loss and "auto"
     patience: int | None = 6
+
+    def n_steps(self, n_sources: int) -> int:
+        """How many batches that is."""
+        per_epoch = max(1, n_sources // self.batch_size)
+        low, high = self.bounds or (1, 10**9)
+        return self.steps or min(max(self.epochs * per_epoch, low), high)
 
 
 # The settings of the paper; `genre-paper` has all but the size of the net.
@@ -101,7 +109,9 @@ class GenRe(Method):
 
     Parameters
     ----------
-    lam: how much a unit of cost weighs against plausibility.
+    lam: how much a unit of cost weighs against plausibility. "any": one model for every lam from
+        0.5 to 10, told which at each request: `recourse(X, lam=2.5)`; 5 if not told. What is chosen
+        automatically is then chosen at 5.
     gamma: how sure h must be of a training target, on the scale where 0.5 is h's cutoff; "auto":
         chosen on training rows without training a model.
     temperature, margin: of sampling and selection; "auto": chosen with the one model trained, on
@@ -120,7 +130,8 @@ class GenRe(Method):
     sigma: noise added to sampled numbers, on the [0, 1] scale (Algorithm 2, line 6).
     bins, n_bins, keep: the choices of a number; keep is the choice "as x has it".
     top_k, max_targets, max_sources: cuts that bound time and memory; the estimate is consistent
-        only as the first two grow, and `fit_report_` says what mass they lose.
+        only as the first two grow, and `fit_report_` says what mass they lose. lam="any" needs no
+        top_k: it draws from all targets.
     sources: "labelled", rejected rows whose outcome was unfavourable too (the paper); "rejected",
         all rejected rows.
     net, training: sizes and speed; `PAPER_PRESET` holds the paper's.
@@ -133,7 +144,7 @@ class GenRe(Method):
         classifier: Any = None,
         schema: Schema | None = None,
         *,
-        lam: float = 5.0,
+        lam: Lam = 5.0,
         gamma: float | Literal["auto"] = "auto",
         temperature: float | Literal["auto"] = "auto",
         margin: float | Literal["auto"] = "auto",
@@ -196,6 +207,7 @@ class GenRe(Method):
     def _fit(self, rows: TrainingRows) -> None:
         clock = _Clock()
         self.fit_report_: dict[str, Any] = {"seconds": clock.seconds}
+        check_lam(self._where("fit"), self.lam)
         if self.rules_.immutable.all():
             raise UserError(f"{self._where('fit')}: every feature is immutable: nothing can change")
         rng = np.random.default_rng(self.seed)
@@ -268,7 +280,7 @@ class GenRe(Method):
             judge,
             self.encoder_,
             self.rules_,
-            lam=self.lam,
+            lam=USUAL_LAM if self.lam == "any" else self.lam,
             n_bins=self.n_bins,
             seed=self.seed,
         )
@@ -296,25 +308,29 @@ class GenRe(Method):
         kept = np.zeros(len(found), dtype=bool)
         kept[rng.permutation(len(found))[: self.max_targets]] = True
         some = fitted[:256]
-        lost = lost_by_cap(
-            rows.Z[some], rows.F[some], whole, kept, self.encoder_, self.rules_, self.lam
+        lost = max(
+            lost_by_cap(rows.Z[some], rows.F[some], whole, kept, self.encoder_, self.rules_, lam)
+            for lam in (LAM_RANGE if self.lam == "any" else (self.lam,))
         )
         self.fit_report_["targets"] |= {"used": int(kept.sum()), "mass_lost": lost}
         return Targets(whole.Z[kept], whole.F[kept], whole.codes[kept], whole.edges)
 
-    def _pairs(self, rows: TrainingRows, sources: np.ndarray, targets: Targets) -> Pairs:
-        return make_pairs(
-            rows.Z[sources],
-            rows.F[sources],
-            targets,
-            self.encoder_,
-            self.rules_,
-            lam=self.lam,
-            top_k=self.top_k,
-        )
+    def _pairs(
+        self, rows: TrainingRows, sources: np.ndarray, targets: Targets
+    ) -> Pairs | AnyLamPairs:
+        known = (rows.Z[sources], rows.F[sources], targets, self.encoder_, self.rules_)
+        if self.lam != "any":
+            return make_pairs(*known, lam=self.lam, top_k=self.top_k)
+        seen = self.training.n_steps(len(sources)) * self.training.batch_size
+        rng = np.random.default_rng([self.seed, 3, len(sources)])
+        return make_any_lam_pairs(*known, n_draws=-(-seen // max(1, len(sources))), rng=rng)
 
     def _report_pairs(
-        self, fitted: np.ndarray, held: np.ndarray, pairs: Pairs, pairs_held: Pairs
+        self,
+        fitted: np.ndarray,
+        held: np.ndarray,
+        pairs: Pairs | AnyLamPairs,
+        pairs_held: Pairs | AnyLamPairs,
     ) -> None:
         """How many sources have a target; those that have none are counted in one warning."""
         total = len(fitted) + len(held)
@@ -361,9 +377,9 @@ class GenRe(Method):
         """Some draws of every pair's Q, refined once for all epochs."""
         each = min(max(REFINED // len(drawn), 1), REFINED_EACH)
         order = np.repeat(np.arange(len(drawn))[:REFINED], each)
-        x, x_plus = drawn(order, np.random.default_rng([self.seed, 3]))
+        x, x_plus, *lam = drawn(order, np.random.default_rng([self.seed, 4]))
         better = self._closer(x.numpy(), x_plus.numpy())
-        return Refined(x, torch.as_tensor(better), drawn.n_sources)
+        return Refined((x, torch.as_tensor(better), *lam), drawn.n_sources)
 
     def _train(self, drawn: Drawn | Refined, watched: Drawn | Refined) -> None:
         """Algorithm 1, lines 4-9."""
@@ -392,15 +408,13 @@ class GenRe(Method):
             )
 
         fixed = np.random.default_rng([self.seed, 2])
-        held_x, held_plus = watched(np.arange(len(watched))[:1024], fixed)
+        held_pair = watched(np.arange(len(watched))[:1024], fixed)
 
         def held_out() -> float:  # only asked where somebody is held out
             same = torch.Generator().manual_seed(self.seed)
-            return float(self.density_.loss(held_x, held_plus, same))
+            return float(self.density_.loss(held_pair[0], held_pair[1], same, *held_pair[2:]))
 
-        per_epoch = max(1, drawn.n_sources // config.batch_size)
-        low, high = config.bounds or (1, 10**9)
-        steps = config.steps or min(max(config.epochs * per_epoch, low), high)
+        steps = config.n_steps(drawn.n_sources)
         plan = TrainingPlan(
             steps=steps,
             lr=config.lr,
@@ -412,10 +426,10 @@ class GenRe(Method):
         )
         report: TrainingReport = train(
             self.density_.net,
-            lambda pair: self.density_.loss(pair[0], pair[1], generator),
+            lambda pair: self.density_.loss(pair[0], pair[1], generator, *pair[2:]),
             batches(),
             plan,
-            held_out=held_out if len(held_x) else None,
+            held_out=held_out if len(held_pair[0]) else None,
             label="R(x+|x)",
             progress=self.progress,
         )
@@ -463,8 +477,22 @@ class GenRe(Method):
 
     # ---- recourse -----------------------------------------------------------------------------
 
-    def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
-        draws = self._offers(Z, self._draw(Z, noise, self.temperature_))
+    def _check_request(self, verb: str, request: dict[str, Any]) -> None:
+        super()._check_request(verb, request)
+        check_request(self._where(verb), request, self.density_.net.lam)
+
+    def _recourse(
+        self,
+        Z: Array,
+        noise: KeyedNoise,
+        *,
+        lam: float | None = None,
+        temperature: float | None = None,
+        sigma: float | None = None,
+        n_draws: int | None = None,
+    ) -> Array:
+        draws = self._draw(Z, noise, temperature, n_draws, lam=lam, sigma=sigma)
+        draws = self._offers(Z, draws)
         pick = self._select(draws, self._known(Z, draws), self.margin_)
         F_plus = draws.F[np.arange(len(Z)), pick]
         if self.refine:
@@ -512,17 +540,29 @@ class GenRe(Method):
             safety=self.safety,
         )
 
-    def _draw(self, Z: Array, noise: KeyedNoise, temperature: float, n: int | None = None) -> Draws:
+    def _draw(
+        self,
+        Z: Array,
+        noise: KeyedNoise,
+        temperature: float | None = None,
+        n: int | None = None,
+        *,
+        lam: float | None = None,
+        sigma: float | None = None,
+    ) -> Draws:
+        """Draws for each row; what is None is as it was fitted."""
         F = self.encoder_.to_features(Z)
+        sigma = self.sigma if sigma is None else sigma
         draws = sample(
             self.density_,
             F,
             n or self.n_draws,
-            temperature=temperature,
+            temperature=temperature or self.temperature_,
             noise=noise,
-            sigma=self.sigma,
+            sigma=sigma,
+            lam=self._lam_asked(lam),
         )
-        if self.bins == "uniform" or self.sigma > 0:
+        if self.bins == "uniform" or sigma > 0:
             # Alg. 2, line 8: values that no row has are made legal; a category is by its choice
             N, n_draws, d = draws.F.shape
             repeated = self.encoder_.from_features(F.repeat(n_draws, axis=0))
@@ -530,6 +570,12 @@ class GenRe(Method):
             legal = self.encoder_.to_features(flat).reshape(N, n_draws, d)
             draws = Draws(legal, draws.log_prob, draws.log_weight)
         return draws
+
+    def _lam_asked(self, lam: float | None) -> float | None:
+        """What the net is told: nothing, if it was trained for one lam only."""
+        if self.density_.net.lam != "any":
+            return None
+        return USUAL_LAM if lam is None else float(lam)
 
     def _known(self, Z: Array, draws: Draws) -> tuple[Array, Array]:
         """h's confidence in each draw and its cost, both (N, n)."""
@@ -594,10 +640,23 @@ class GenRe(Method):
 
     # ---- the density's own verbs --------------------------------------------------------------
 
-    def sample(self, X: pd.DataFrame, n: int = 10) -> pd.DataFrame:
-        """n draws from R_theta(. | x) for each row, as a long frame indexed (row, draw)."""
+    def sample(
+        self,
+        X: pd.DataFrame,
+        n: int = 10,
+        *,
+        lam: float | None = None,
+        temperature: float | None = None,
+        sigma: float | None = None,
+    ) -> pd.DataFrame:
+        """n draws from R_theta(. | x) for each row, as a long frame indexed (row, draw).
+
+        The options are those of `recourse`.
+        """
         self._check_fitted("sample")
-        draws = self._draw(self.encoder_.encode(X), KeyedNoise(self.seed), self.temperature_, n)
+        request = {"lam": lam, "temperature": temperature, "sigma": sigma}
+        self._check_request("sample", {**request, "n_draws": n})
+        draws = self._draw(self.encoder_.encode(X), KeyedNoise(self.seed), n=n, **request)
         like = X.iloc[np.repeat(np.arange(len(X)), n)]
         Z_plus = self.encoder_.from_features(draws.F.reshape(len(like), -1))
         table = self.encoder_.decode(Z_plus, like=like)
@@ -606,15 +665,26 @@ class GenRe(Method):
         )
         return table
 
-    def draws(self, X: pd.DataFrame, n: int | None = None) -> pd.DataFrame:
+    def draws(
+        self,
+        X: pd.DataFrame,
+        n: int | None = None,
+        *,
+        lam: float | None = None,
+        temperature: float | None = None,
+        sigma: float | None = None,
+    ) -> pd.DataFrame:
         """What `recourse` chooses from: cost, log_likelihood, score and `chosen` of each draw.
 
         Indexed (row, draw), the draws being those of `sample`. n: as if `n_draws` were n. People
-        whom h accepts already have no chosen draw: recourse leaves them as they are.
+        whom h accepts already have no chosen draw: recourse leaves them as they are. The other
+        options are those of `recourse`.
         """
         self._check_fitted("draws")
+        request = {"lam": lam, "temperature": temperature, "sigma": sigma}
+        self._check_request("draws", {**request, "n_draws": n})
         Z, n = self.encoder_.encode(X), n or self.n_draws
-        draws = self._draw(Z, KeyedNoise(self.seed), self.temperature_, n)
+        draws = self._draw(Z, KeyedNoise(self.seed), n=n, **request)
         known = self._known(Z, draws)
         chosen = np.zeros(draws.log_prob.shape, dtype=bool)
         chosen[np.arange(len(X)), self._select(draws, known, self.margin_)] = True
@@ -632,9 +702,12 @@ class GenRe(Method):
             ),
         )
 
-    def log_prob(self, x_plus: pd.DataFrame, given: pd.DataFrame) -> pd.Series:
+    def log_prob(
+        self, x_plus: pd.DataFrame, given: pd.DataFrame, lam: float | None = None
+    ) -> pd.Series:
         """log R_theta(x_plus | given), row by row, at temperature 1 under the schema's masks."""
         self._check_fitted("log_prob")
+        self._check_request("log_prob", {"lam": lam})
         X, X_plus = self._ordered(given), self._ordered(x_plus)
         if len(X) != len(X_plus):
             raise UserError(
@@ -643,7 +716,9 @@ class GenRe(Method):
         F, F_plus = self.encoder_.features(X), self.encoder_.features(X_plus)
         parts = [
             self.density_.log_prob(
-                torch.as_tensor(F_plus[i : i + 1024]), torch.as_tensor(F[i : i + 1024])
+                torch.as_tensor(F_plus[i : i + 1024]),
+                torch.as_tensor(F[i : i + 1024]),
+                self._lam_asked(lam),
             )
             for i in range(0, len(F), 1024)
         ]
@@ -658,7 +733,7 @@ class Drawn:
     into x_plus, h checked again where that changed the target (an immutable number that was matched
     by bin)."""
 
-    def __init__(self, method: GenRe, F: Array, pairs: Pairs, targets: Targets):
+    def __init__(self, method: GenRe, F: Array, pairs: Pairs | AnyLamPairs, targets: Targets):
         self.method, self.F, self.pairs, self.targets = method, F, pairs, targets
         self.by_bin = any(edge is not None for edge in targets.edges)
         self.n_sources = len(pairs)
@@ -666,34 +741,32 @@ class Drawn:
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def __call__(
-        self, which: np.ndarray, rng: np.random.Generator
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def __call__(self, which: np.ndarray, rng: np.random.Generator) -> tuple[torch.Tensor, ...]:
+        """(x, x_plus), and the lam of each pair where it was drawn with one of its own."""
+        drawn = self.pairs.draw(which, rng)
+        target, *lam = drawn if isinstance(drawn, tuple) else (drawn,)
         immutable = self.method.rules_.immutable
-        source, F_plus = self.F[which], self.targets.F[self.pairs.draw(which, rng)]
+        source, F_plus = self.F[which], self.targets.F[target]
         F_plus[:, immutable] = source[:, immutable]
         if self.by_bin:
             Z_plus = self.method.encoder_.from_features(F_plus)
             ok = self.method._confidence(Z_plus) > self.method.gamma_
-            source, F_plus = source[ok], F_plus[ok]
-        return torch.as_tensor(source), torch.as_tensor(F_plus)
+            source, F_plus, *lam = (part[ok] for part in (source, F_plus, *lam))
+        return tuple(torch.as_tensor(part) for part in (source, F_plus, *lam))
 
 
 @dataclass(frozen=True)
 class Refined:
     """Pairs that were drawn and refined once, as tensors."""
 
-    x: torch.Tensor
-    x_plus: torch.Tensor
+    parts: tuple[torch.Tensor, ...]  # as `Drawn` gives them
     n_sources: int
 
     def __len__(self) -> int:
-        return len(self.x)
+        return len(self.parts[0])
 
-    def __call__(
-        self, which: np.ndarray, rng: np.random.Generator
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.x[which], self.x_plus[which]
+    def __call__(self, which: np.ndarray, rng: np.random.Generator) -> tuple[torch.Tensor, ...]:
+        return tuple(part[which] for part in self.parts)
 
 
 def _judge_once(judge: CrossFittedJudge, tables: list[Array]) -> list[tuple[float, float]]:
