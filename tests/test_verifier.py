@@ -19,6 +19,7 @@ Z = RNG.random((900, 4))
 Y = Z[:, 0] + Z[:, 1] > 1.0
 ASKED = RNG.random((500, 4))
 HALF = np.full(500, 0.5)  # h does not know
+ALL = np.arange(4)  # every column is a number
 
 
 @pytest.fixture(scope="module")
@@ -111,22 +112,24 @@ def test_it_tells_usual_from_odd(verifier: Verifier) -> None:
 
 def test_each_argument_of_fit_counts() -> None:
     confidence = np.where(Y, 0.9, 0.1)
-    first = Verifier(0).fit(Z, Y, confidence)
-    flipped = Verifier(0).fit(Z, ~Y, confidence)
+    first = Verifier(0).fit(Z, Y, confidence, ALL)
+    flipped = Verifier(0).fit(Z, ~Y, confidence, ALL)
     assert np.abs(first.valid(ASKED, HALF) - flipped.valid(ASKED, HALF)).mean() > 0.5
-    stricter = Verifier(0).fit(Z, Y, np.where(Z[:, 0] > 0.7, 0.9, 0.1))
+    stricter = Verifier(0).fit(Z, Y, np.where(Z[:, 0] > 0.7, 0.9, 0.1), ALL)
     assert len(stricter.like_[0]) < len(first.like_[0])
     assert (
-        Verifier(1).fit(Z, Y, confidence).probability(ASKED, HALF) != first.probability(ASKED, HALF)
+        Verifier(1).fit(Z, Y, confidence, ALL).probability(ASKED, HALF)
+        != first.probability(ASKED, HALF)
     ).any()
     assert (
-        Verifier(0).fit(Z, Y, confidence).probability(ASKED, HALF) == first.probability(ASKED, HALF)
+        Verifier(0).fit(Z, Y, confidence, ALL).probability(ASKED, HALF)
+        == first.probability(ASKED, HALF)
     ).all()
 
 
 def test_a_rare_outcome_is_weighed_up() -> None:
     rare = (Z[:, 0] + Z[:, 1] > 1.0) & (RNG.random(len(Z)) < 0.15)  # of one in seven, where valid
-    verifier = Verifier(0).fit(Z, rare, np.where(Y, 0.9, 0.1))
+    verifier = Verifier(0).fit(Z, rare, np.where(Y, 0.9, 0.1), ALL)
     inside = (ASKED[:, 0] + ASKED[:, 1]) > 1.3
     assert verifier.probability(ASKED[inside], HALF[inside]).mean() > 0.4
 
@@ -141,6 +144,6 @@ def test_nobody_to_be_like() -> None:
     """One accepted row is no neighbourhood: then nothing is called odd."""
     y = np.zeros(50, dtype=bool)
     y[0] = True
-    verifier = Verifier(0).fit(Z[:50], y, np.where(y, 0.9, 0.1))
+    verifier = Verifier(0).fit(Z[:50], y, np.where(y, 0.9, 0.1), ALL)
     assert len(verifier.like_) < 2
     assert verifier.valid(ASKED, HALF).shape == verifier.plausible(ASKED).shape == (500,)

@@ -267,7 +267,8 @@ def density(
     held = np.cumsum(order) / order.sum()
     # the mass of the last cell that a share needs; ties and one heavy cell keep levels apart
     levels = [
-        float(order[min(np.searchsorted(held, s), len(order) - 1)]) for s in sorted(shares)[::-1]
+        float(order[min(int(np.searchsorted(held, s)), len(order) - 1)])
+        for s in sorted(shares)[::-1]
     ]
     levels = [level * (1 + 1e-9) ** i for i, level in enumerate(levels)]
     top = max(float(order[0]), levels[-1]) * (1 + 1e-6)

@@ -34,6 +34,8 @@ def refine(
 
     What x has is always within the rules, so putting it back breaks none.
     """
+    if len(F) == 0:
+        return F_plus
     F_plus, d, bars = F_plus.copy(), F.shape[1], Bars.at(safety).array()
     Z_plus = encoder.from_features(F_plus)
     price = Cost(encoder).by_feature(encoder.from_features(F), Z_plus)

@@ -20,6 +20,7 @@ from genrecourse.constraints import Rules
 from genrecourse.cost import Cost
 from genrecourse.encoding import Array, TableEncoder, unchanged
 from genrecourse.errors import UserError
+from genrecourse.methods.request import check_safety
 from genrecourse.noise import KeyedNoise
 from genrecourse.plans import Plans, make_plans
 from genrecourse.schema import Schema
@@ -116,7 +117,7 @@ class Method(BaseEstimator):
         measured (`assess`), not encoded as NaN.
 
         request: options of this one call, for methods that have any (GenRe: `lam`, `temperature`,
-        `sigma`, `n_draws`); None, or left out: as fitted.
+        `sigma`, `n_draws`, `safety`); None, or left out: as fitted.
         """
         self._check_fitted("recourse")
         self._check_request("recourse", request)
@@ -295,6 +296,8 @@ class Method(BaseEstimator):
                 f"{self._where(verb)}: no option {unknown} at a request; "
                 f"{type(self).__name__} takes {options or 'none'}"
             )
+        if request.get("safety") is not None:
+            check_safety(self._where(verb), request["safety"])
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"

@@ -33,7 +33,7 @@ from genrecourse.genre.select import SelectRule, select, select_verified
 from genrecourse.judge import CrossFittedJudge, trust
 from genrecourse.methods.auto import choose_gamma, clean
 from genrecourse.methods.base import Method, TrainingRows
-from genrecourse.methods.request import Lam, check_lam, check_request
+from genrecourse.methods.request import Lam, check_lam, check_request, check_safety
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Schema
 from genrecourse.training import TrainingPlan, TrainingReport, train
@@ -45,7 +45,7 @@ MARGIN_GRID = (1.0, 0.0)  # the one that the targets had (gamma), or none (0.5);
 CLEARLY = 0.02  # what a few hundred rows with few distinct x_plus can tell apart
 BARREN = 20  # batches in a row without a single pair to learn from before giving up
 REFINED = 20_000  # pairs that are refined, each source having its share ...
-REFINED_EACH = 6  # ... of at most so many
+REFINED_EACH = 10  # ... of at most so many
 RETRIEVED = 32  # nearest targets that join the draws a verifier chooses from
 LOOKED_AT = 300  # sources that the automatic choices look at, held-out ones first
 
@@ -208,6 +208,7 @@ class GenRe(Method):
         clock = _Clock()
         self.fit_report_: dict[str, Any] = {"seconds": clock.seconds}
         check_lam(self._where("fit"), self.lam)
+        check_safety(self._where("fit"), self.safety)
         if self.rules_.immutable.all():
             raise UserError(f"{self._where('fit')}: every feature is immutable: nothing can change")
         rng = np.random.default_rng(self.seed)
@@ -378,7 +379,7 @@ class GenRe(Method):
         each = min(max(REFINED // len(drawn), 1), REFINED_EACH)
         order = np.repeat(np.arange(len(drawn))[:REFINED], each)
         x, x_plus, *lam = drawn(order, np.random.default_rng([self.seed, 4]))
-        better = self._closer(x.numpy(), x_plus.numpy())
+        better = self._closer(x.numpy(), x_plus.numpy(), self.safety)
         return Refined((x, torch.as_tensor(better), *lam), drawn.n_sources)
 
     def _train(self, drawn: Drawn | Refined, watched: Drawn | Refined) -> None:
@@ -456,7 +457,7 @@ class GenRe(Method):
             draws = self._offers(Z, self._draw(Z, KeyedNoise(self.seed), temperature))
             known = self._known(Z, draws)
             for margin in margins:
-                pick = self._select(draws, known, margin)
+                pick = self._select(draws, known, margin, self.safety)
                 chosen.append(self.encoder_.from_features(draws.F[every, pick]))
                 lines.append(
                     {
@@ -490,19 +491,20 @@ class GenRe(Method):
         temperature: float | None = None,
         sigma: float | None = None,
         n_draws: int | None = None,
+        safety: float | None = None,
     ) -> Array:
+        safety = self.safety if safety is None else safety
         draws = self._draw(Z, noise, temperature, n_draws, lam=lam, sigma=sigma)
         draws = self._offers(Z, draws)
-        pick = self._select(draws, self._known(Z, draws), self.margin_)
+        pick = self._select(draws, self._known(Z, draws), self.margin_, safety)
         F_plus = draws.F[np.arange(len(Z)), pick]
         if self.refine:
-            F_plus = self._closer(self.encoder_.to_features(Z), F_plus)
+            F_plus = self._closer(self.encoder_.to_features(Z), F_plus, safety)
         return self.encoder_.from_features(F_plus)
 
-    def _closer(self, F: Array, F_plus: Array) -> Array:
+    def _closer(self, F: Array, F_plus: Array, safety: float) -> Array:
         assert self.verifier_ is not None
-        h = self._confidence
-        return refine(F, F_plus, self.verifier_, h, self.encoder_, self.safety)
+        return refine(F, F_plus, self.verifier_, self._confidence, self.encoder_, safety)
 
     def _offers(self, Z: Array, draws: Draws) -> Draws:
         """The draws and, where they compete, the nearest targets."""
@@ -517,7 +519,9 @@ class GenRe(Method):
             np.concatenate([draws.log_weight, nothing], axis=1),
         )
 
-    def _select(self, draws: Draws, known: tuple[Array, Array], margin: float) -> np.ndarray:
+    def _select(
+        self, draws: Draws, known: tuple[Array, Array], margin: float, safety: float
+    ) -> np.ndarray:
         confidence, cost = known
         if self.select != "verified":
             return select(
@@ -537,7 +541,7 @@ class GenRe(Method):
             self.verifier_,
             n_features=d,
             margin=margin,
-            safety=self.safety,
+            safety=safety,
         )
 
     def _draw(
@@ -674,11 +678,12 @@ class GenRe(Method):
         temperature: float | None = None,
         sigma: float | None = None,
     ) -> pd.DataFrame:
-        """What `recourse` chooses from: cost, log_likelihood, score and `chosen` of each draw.
+        """The draws that `recourse` chooses from: cost, log_likelihood, score and `chosen` of each.
 
         Indexed (row, draw), the draws being those of `sample`. n: as if `n_draws` were n. People
-        whom h accepts already have no chosen draw: recourse leaves them as they are. The other
-        options are those of `recourse`.
+        whom h accepts already have no chosen draw: recourse leaves them as they are. Where rows are
+        retrieved or refined, `recourse` may still do better than the chosen draw. The other options
+        are those of `recourse`.
         """
         self._check_fitted("draws")
         request = {"lam": lam, "temperature": temperature, "sigma": sigma}
@@ -687,7 +692,8 @@ class GenRe(Method):
         draws = self._draw(Z, KeyedNoise(self.seed), n=n, **request)
         known = self._known(Z, draws)
         chosen = np.zeros(draws.log_prob.shape, dtype=bool)
-        chosen[np.arange(len(X)), self._select(draws, known, self.margin_)] = True
+        pick = self._select(draws, known, self.margin_, self.safety)
+        chosen[np.arange(len(X)), pick] = True
         chosen &= ~self.classifier_.accepts(self._ordered(X))[:, None]
         Z_plus = self.encoder_.from_features(draws.F.reshape(len(X) * n, -1))
         return pd.DataFrame(

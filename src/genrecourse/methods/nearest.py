@@ -15,6 +15,7 @@ from genrecourse.genre.select import select_verified
 from genrecourse.judge import CrossFittedJudge
 from genrecourse.methods.auto import choose_gamma, clean
 from genrecourse.methods.base import Method, TrainingRows
+from genrecourse.methods.request import check_safety
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Schema
 from genrecourse.verifier import Verifier
@@ -58,6 +59,7 @@ class NearestNeighbour(Method):
         self.n_bins = n_bins
 
     def _fit(self, rows: TrainingRows) -> None:
+        check_safety(self._where("fit"), self.safety)
         keep = rows.confidence > 0.5
         if self.labelled:
             keep &= rows.favourable
@@ -106,7 +108,8 @@ class NearestNeighbour(Method):
         learned = within("verifier", arrays)
         self.verifier_ = Verifier.from_arrays(learned, self.encoder_.width) if learned else None
 
-    def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
+    def _recourse(self, Z: Array, noise: KeyedNoise, *, safety: float | None = None) -> Array:
+        safety = self.safety if safety is None else safety
         F, verifier = self.encoder_.to_features(Z), self.verifier_
         k = CANDIDATES if self.gamma == "auto" else 1
         F_plus, cost = nearest(Z, F, self.targets_, self.encoder_, self.rules_, k)
@@ -121,9 +124,9 @@ class NearestNeighbour(Method):
                 verifier,
                 n_features=F.shape[1],
                 margin=0.5,
-                safety=self.safety,
+                safety=safety,
             )
             chosen = F_plus[np.arange(len(F)), pick]
         if verifier is not None and self.refine:
-            chosen = refine(F, chosen, verifier, self._confidence, self.encoder_, self.safety)
+            chosen = refine(F, chosen, verifier, self._confidence, self.encoder_, safety)
         return self.encoder_.from_features(chosen)
