@@ -48,7 +48,7 @@ from genrecourse.genre.pairs import (
     q_weights,
 )
 from genrecourse.genre.sample import Draws, sample
-from genrecourse.genre.select import SHORTLIST, select, select_verified
+from genrecourse.genre.select import SHORTLIST, expected_score, select
 from genrecourse.methods.genre import GenRe, Training
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Feature, Schema
@@ -1631,10 +1631,10 @@ PLAUSIBLE = np.array([[1.0, 0.5, 0.4, 1.0], [1.0, 0.3, 1.0, 1.0], [1.0, 1.0, 0.1
 
 def _verified(margin: float, n_features: int = 2, plausible: np.ndarray = PLAUSIBLE) -> list[int]:
     rows = np.stack([VALID, plausible], axis=-1)
-    chosen = select_verified(
+    score = expected_score(
         rows, CONFIDENCE, PRICE, _KnownVerifier(), n_features=n_features, margin=margin, safety=0.5
     )
-    return chosen.tolist()
+    return score.argmax(axis=1).tolist()
 
 
 def test_selection_by_expected_score() -> None:
@@ -1650,8 +1650,8 @@ def test_selection_by_expected_score() -> None:
 def test_selection_with_nothing_accepted_takes_the_highest_h() -> None:
     rows = np.stack([VALID, PLAUSIBLE], axis=-1)
     h = CONFIDENCE / 2
-    chosen = select_verified(rows, h, PRICE, _KnownVerifier(), n_features=2, margin=0.5, safety=0.5)
-    assert chosen.tolist() == h.argmax(axis=1).tolist()
+    score = expected_score(rows, h, PRICE, _KnownVerifier(), n_features=2, margin=0.5, safety=0.5)
+    assert score.argmax(axis=1).tolist() == h.argmax(axis=1).tolist()
 
 
 def test_selection_counts_robustness() -> None:
@@ -1662,11 +1662,10 @@ def test_selection_counts_robustness() -> None:
 
     def pick(safety: float) -> int:
         verifier = _KnownVerifier()
-        return int(
-            select_verified(rows, ones, price, verifier, n_features=1, margin=0.5, safety=safety)[0]
-        )
+        score = expected_score(rows, ones, price, verifier, n_features=1, margin=0.5, safety=safety)
+        return int(score.argmax())
 
-    # 2 - 3 * 0.1 + s * 1.8, 2 - 0.2 + s, 2 - 0.4 + s * 1.8: the first lacks 0.1 to a copy's word
+    # 2 - 3 * 0.1 + s * 0.9, 2 - 0.2 + s * 0.5, 2 - 0.4 + s * 0.9: the first lacks 0.1 of a copy
     assert pick(safety=0.0) == 1
     rows[0, 0, 2] = 0.5  # which now accepts
     assert pick(safety=0.0) == 0
@@ -1684,8 +1683,9 @@ def test_selection_looks_at_a_short_list_of_distinct_draws() -> None:
     verifier = _KnownVerifier()
     rows = np.stack([valid, plausible], axis=-1)
     ones, free = np.full((1, n), 0.9), np.zeros((1, n))
-    chosen = select_verified(rows, ones, free, verifier, n_features=1, margin=0.5, safety=0.5)
-    assert chosen.tolist() == [last]
+    score = expected_score(rows, ones, free, verifier, n_features=1, margin=0.5, safety=0.5)
+    assert score.argmax() == last
+    assert np.isfinite(score).sum() == SHORTLIST
     assert verifier.asked == [SHORTLIST]
 
 

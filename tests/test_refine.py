@@ -83,9 +83,9 @@ def test_what_is_below_a_bar_may_not_fall_further() -> None:
 @pytest.mark.parametrize(("loss", "kept"), [(0.5 * GIVE, 0.0), (2 * GIVE, 0.2)])
 def test_a_change_that_is_worth_more_than_it_costs_stays(loss: float, kept: float) -> None:
     """Above every bar, but without x1 (0.2 / 4 of Score saved) it is worth that and `loss` less."""
-    lost = 0.2 / (N + 1) + loss
-    steady = {"steady": lambda Z: 0.95 - lost * (Z[:, 1] < 0.1)}
-    assert Bars.at(0.5).steady < 0.95 - lost
+    lost = 2 * (0.2 / (N + 1) + loss)  # of steadiness, which counts half at a safety of 0.5
+    steady = {"steady": lambda Z: 1.0 - lost * (Z[:, 1] < 0.1)}
+    assert Bars.at(0.5).steady < 1.0 - lost
     assert _refined([0.0, 0.2, 0.0, 0.0], safety=0.5, **steady) == [0, kept, 0, 0]
 
 

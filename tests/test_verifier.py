@@ -11,8 +11,9 @@ from scipy.special import expit, logit
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 from genrecourse import UserError
+from genrecourse.judge import TRUST_AT, TRUST_SCALE
 from genrecourse.trees import Trees
-from genrecourse.verifier import Verifier
+from genrecourse.verifier import SEEN, Bars, Verifier
 
 RNG = np.random.default_rng(0)
 Z = RNG.random((900, 4))
@@ -145,5 +146,45 @@ def test_nobody_to_be_like() -> None:
     y = np.zeros(50, dtype=bool)
     y[0] = True
     verifier = Verifier(0).fit(Z[:50], y, np.where(y, 0.9, 0.1), ALL)
-    assert len(verifier.like_) < 2
+    assert len(verifier.like_[0]) == 1
     assert verifier.valid(ASKED, HALF).shape == verifier.plausible(ASKED).shape == (500,)
+
+
+def test_what_was_seen_counts(verifier: Verifier) -> None:
+    """A row that was accepted with a favourable outcome is likelier than its neighbours say."""
+    rows = Z[Y][:50]
+    aside = rows + 1e-7
+    gain = verifier.probability(rows, HALF[:50]) - verifier.probability(aside, HALF[:50])
+    assert np.median(gain) == pytest.approx(SEEN)
+    unseen = Z[~Y][:50]
+    np.testing.assert_allclose(
+        verifier.probability(unseen, HALF[:50]),
+        verifier.probability(unseen + 1e-7, HALF[:50]),
+        atol=0.02,
+    )
+
+
+def test_the_measures_stop_at_the_first_bar_that_is_missed(verifier: Verifier) -> None:
+    whole = verifier.measures(ASKED, HALF)
+    assert whole.shape == (500, 5)
+    for i in range(5):
+        floors = np.full((500, 5), -np.inf)
+        floors[:, i] = np.median(whole[:, i])
+        found = verifier.reach(ASKED, HALF, floors)
+        below = whole[:, i] < floors[:, i]
+        assert np.isnan(found[below, i:]).all()
+        assert (found[below, :i] == whole[below, :i]).all()
+        assert (found[~below] == whole[~below]).all()
+
+
+def test_worth_is_written_out() -> None:
+    row = np.array([[0.9, 0.8, 0.7, 0.6, 0.3]])
+    expected = expit((0.7 - TRUST_AT) / TRUST_SCALE) + expit((0.3 + 1.0) / 0.75) + 0.25 * 0.6
+    assert Verifier().worth(row, safety=0.25)[0] == pytest.approx(expected)
+
+
+def test_bars_rise_with_safety() -> None:
+    bars = [Bars.at(safety).array() for safety in (0.0, 0.5, 1.0)]
+    assert (bars[0] <= bars[1]).all()
+    assert (bars[1] <= bars[2]).all()
+    np.testing.assert_allclose(bars[1], [0.5, 0.6, 0.7, 0.85, 0.2])

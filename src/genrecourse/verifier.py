@@ -35,6 +35,7 @@ from genrecourse.trees import Trees
 INLIER_AT, INLIER_SCALE = -1.0, 0.75
 # A judge with more rows sees nearer neighbours, and with duplicates none at all: so all of these.
 NEIGHBOURS = (3, 4, 5)
+SEEN = 0.05  # what it adds to the probability that somebody like this was accepted indeed
 FARTHEST = -3.0  # an outlier score below this is as bad as it gets
 NOISE, N_NOISE = 0.02, 2  # standard deviation on the [0, 1] scale; fixed draws, and their mirrors
 
@@ -93,7 +94,7 @@ class Verifier:
         likely = self.forest_(Z) > 0.5
         seen = favourable & (confidence > 0.5)
         # two readings of "accepted people": those who were, and those who most likely would be
-        self.like_ = [Z[rows] for rows in (seen, likely) if rows.sum() > 1]
+        self.like_ = [Z[seen], Z[likely]]
         self.copies_ = fit_copies(Z, favourable, confidence > 0.5, self.seed)
         draws = np.random.default_rng(self.seed).normal(scale=NOISE, size=(N_NOISE, Z.shape[1]))
         draws = np.concatenate([draws, -draws])  # so that no direction is favoured
@@ -101,15 +102,21 @@ class Verifier:
         return self._ready()
 
     def _ready(self) -> Verifier:
-        self._outliers = [Outliers(rows, NEIGHBOURS) for rows in self.like_]
+        self._outliers = [Outliers(rows, NEIGHBOURS) for rows in self.like_ if len(rows) > 1]
+        self._seen = {row.tobytes() for row in np.round(self.like_[0], 9)}
         return self
 
     # ---- the measures, (n,) each --------------------------------------------------------------
 
     def probability(self, Z: Array, confidence: Array) -> Array:
-        """Of the favourable outcome: the mean of the two kinds of trees and h."""
+        """Of the favourable outcome: the mean of the two kinds of trees and h, and a little more
+        where it has been seen."""
         boosted = expit(self.prior_ + self.step_ * self.boosted_(Z))
-        return np.asarray((self.forest_(Z) + boosted + confidence) / 3)
+        return np.asarray((self.forest_(Z) + boosted + confidence) / 3 + SEEN * self._was_seen(Z))
+
+    def _was_seen(self, Z: Array) -> np.ndarray:
+        """Whether somebody with these very values was accepted, with a favourable outcome."""
+        return np.array([row.tobytes() in self._seen for row in np.round(Z, 9)], dtype=bool)
 
     def robust(self, Z: Array) -> Array:
         """The confidence of the copy of h that is the least sure."""
@@ -159,10 +166,10 @@ class Verifier:
     def worth(self, measures: Array, safety: float) -> Array:
         """(n,) what rows with these measures are worth, in units of Score:
 
-        P(valid) + P(plausible) + 2 * safety * P(valid under noise)
+        P(valid) + P(plausible) + safety * P(valid under noise)
         """
         probability, steady, inlier = measures[:, 2], measures[:, 3], measures[:, 4]
-        return np.asarray(trust(probability) + _usual(inlier) + 2 * safety * steady)
+        return np.asarray(trust(probability) + _usual(inlier) + safety * steady)
 
     def valid(self, Z: Array, confidence: Array) -> Array:
         """(n,) how likely a judge of its own would find the favourable outcome likelier."""

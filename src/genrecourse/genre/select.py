@@ -4,7 +4,7 @@
 - `likelihood`: among the draws that h accepts with margin, the most likely and cheapest one. log R
   already holds -lam * C, so `cost_weight` is extra.
 - `verified`: among the same draws, the best expected Score, with a verifier's word for validity and
-  plausibility (`select_verified`).
+  plausibility (`expected_score`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def select(
     return np.where(cleared.any(axis=1), best, by_h)
 
 
-def select_verified(
+def expected_score(
     Z_plus: Array,
     confidence: Array,
     cost: Array,
@@ -52,14 +52,15 @@ def select_verified(
     n_features: int,
     margin: float,
     safety: float,
-) -> np.ndarray:
-    """(N,) the draw with the best expected Score, its robustness counted too:
+) -> Array:
+    """(N, n) the expected Score of each draw, its robustness counted too:
 
-        P(valid) + P(plausible) - C / d + 2 * safety * P(valid under noise)
+        P(valid) + P(plausible) - C / d + safety * P(valid under noise)
                  - SHORTFALL * [what the least sure copy of h lacks to accept]
 
-    Z_plus: (N, n, D); the rest (N, n). A row none of whose draws clears the margin takes what is
-    above the cutoff, and one that has none of these the draw with the highest h.
+    Z_plus: (N, n, D); the rest (N, n). Only the draws of a short list have one, the others -inf. A
+    row none of whose draws clears the margin looks at what is above the cutoff; one that has none
+    of these has h's confidence in place of scores.
     """
     N, n, _ = Z_plus.shape
     rows = np.arange(N)[:, None]
@@ -71,13 +72,13 @@ def select_verified(
     place = place.reshape(N, n)
     valid = verifier.valid(distinct, confidence.reshape(-1)[first])
     valid = valid - SHORTFALL * np.maximum(0.0, 0.5 - verifier.robust(distinct))
-    merit = valid[place] - cost / n_features
-    merit = np.where(open_, merit, -np.inf)
+    merit = np.where(open_, valid[place] - cost / n_features, -np.inf)
     short = _best_distinct(merit, place, min(SHORTLIST, n))
     asked, back = np.unique(place[rows, short], return_inverse=True)
-    dear = verifier.plausible(distinct[asked]) + 2 * safety * verifier.steady(distinct[asked])
-    best = (merit[rows, short] + dear[back.reshape(short.shape)]).argmax(axis=1)
-    return np.where(open_.any(axis=1), short[rows[:, 0], best], confidence.argmax(axis=1))
+    dear = verifier.plausible(distinct[asked]) + safety * verifier.steady(distinct[asked])
+    score = np.full((N, n), -np.inf)
+    score[rows, short] = merit[rows, short] + dear[back.reshape(short.shape)]
+    return np.where(open_.any(axis=1, keepdims=True), score, confidence)
 
 
 def _best_distinct(merit: Array, place: np.ndarray, k: int) -> np.ndarray:

@@ -29,7 +29,7 @@ from genrecourse.genre.pairs import (
 )
 from genrecourse.genre.refine import refine
 from genrecourse.genre.sample import Draws, sample
-from genrecourse.genre.select import SelectRule, select, select_verified
+from genrecourse.genre.select import SHORTFALL, SelectRule, expected_score, select
 from genrecourse.judge import CrossFittedJudge, trust
 from genrecourse.methods.auto import choose_gamma, clean
 from genrecourse.methods.base import Method, TrainingRows
@@ -47,6 +47,7 @@ BARREN = 20  # batches in a row without a single pair to learn from before givin
 REFINED = 20_000  # pairs that are refined, each source having its share ...
 REFINED_EACH = 10  # ... of at most so many
 RETRIEVED = 32  # nearest targets that join the draws a verifier chooses from
+FINALISTS = 3  # best offers, besides the best retrieved one, that are refined before the last word
 LOOKED_AT = 300  # sources that the automatic choices look at, held-out ones first
 
 
@@ -148,7 +149,7 @@ class GenRe(Method):
         gamma: float | Literal["auto"] = "auto",
         temperature: float | Literal["auto"] = "auto",
         margin: float | Literal["auto"] = "auto",
-        n_draws: int = 96,
+        n_draws: int = 64,
         select: SelectRule = "verified",
         cost_weight: float = 3.0,
         refine: bool = True,
@@ -496,11 +497,41 @@ class GenRe(Method):
         safety = self.safety if safety is None else safety
         draws = self._draw(Z, noise, temperature, n_draws, lam=lam, sigma=sigma)
         draws = self._offers(Z, draws)
-        pick = self._select(draws, self._known(Z, draws), self.margin_, safety)
-        F_plus = draws.F[np.arange(len(Z)), pick]
-        if self.refine:
-            F_plus = self._closer(self.encoder_.to_features(Z), F_plus, safety)
+        known = self._known(Z, draws)
+        if self.refine and self.select == "verified":
+            F_plus = self._best_refined(Z, draws.F, known, safety)
+        else:
+            pick = self._select(draws, known, self.margin_, safety)
+            F_plus = draws.F[np.arange(len(Z)), pick]
+            if self.refine:
+                F_plus = self._closer(self.encoder_.to_features(Z), F_plus, safety)
         return self.encoder_.from_features(F_plus)
+
+    def _best_refined(
+        self, Z: Array, offers: Array, known: tuple[Array, Array], safety: float
+    ) -> Array:
+        """Of each row's best offers and its best retrieved one, refined, the best."""
+        rows, n = np.arange(len(Z))[:, None], offers.shape[1]
+        score = self._expected(offers, known, self.margin_, safety)
+        best = np.argsort(-score, axis=1, kind="stable")[:, :FINALISTS]
+        if self.retrieve:
+            own = n - RETRIEVED + score[:, n - RETRIEVED :].argmax(axis=1)
+            best = np.concatenate([best, own[:, None]], axis=1)
+        k, d = best.shape[1], offers.shape[2]
+        F = np.repeat(self.encoder_.to_features(Z), k, axis=0)
+        F_plus = self._closer(F, offers[rows, best].reshape(-1, d), safety)
+        merit = self._worth(np.repeat(Z, k, axis=0), F_plus, safety).reshape(-1, k)
+        return np.asarray(F_plus.reshape(-1, k, d)[rows[:, 0], merit.argmax(axis=1)])
+
+    def _worth(self, Z: Array, F_plus: Array, safety: float) -> Array:
+        """The expected Score of each row, as selection counts it; what h rejects comes last."""
+        assert self.verifier_ is not None
+        Z_plus = self.encoder_.from_features(F_plus)
+        found = self.verifier_.measures(Z_plus, self._confidence(Z_plus))
+        lacks = np.maximum(0.0, 0.5 - found[:, 1])
+        worth = self.verifier_.worth(found, safety) - SHORTFALL * lacks
+        worth -= self.cost_(Z, Z_plus) / F_plus.shape[1]
+        return np.where(found[:, 0] > 0.5, worth, found[:, 0] - 10.0)
 
     def _closer(self, F: Array, F_plus: Array, safety: float) -> Array:
         assert self.verifier_ is not None
@@ -532,12 +563,16 @@ class GenRe(Method):
                 margin=margin,
                 cost_weight=self.cost_weight,
             )
+        return np.asarray(self._expected(draws.F, known, margin, safety).argmax(axis=1))
+
+    def _expected(
+        self, offers: Array, known: tuple[Array, Array], margin: float, safety: float
+    ) -> Array:
         assert self.verifier_ is not None
-        N, n, d = draws.F.shape
-        return select_verified(
-            self.encoder_.from_features(draws.F.reshape(-1, d)).reshape(N, n, -1),
-            confidence,
-            cost,
+        N, n, d = offers.shape
+        return expected_score(
+            self.encoder_.from_features(offers.reshape(-1, d)).reshape(N, n, -1),
+            *known,
             self.verifier_,
             n_features=d,
             margin=margin,

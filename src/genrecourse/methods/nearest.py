@@ -11,7 +11,7 @@ from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 from genrecourse.genre.pairs import make_targets, nearest
 from genrecourse.genre.refine import refine
-from genrecourse.genre.select import select_verified
+from genrecourse.genre.select import expected_score
 from genrecourse.judge import CrossFittedJudge
 from genrecourse.methods.auto import choose_gamma, clean
 from genrecourse.methods.base import Method, TrainingRows
@@ -117,7 +117,7 @@ class NearestNeighbour(Method):
         if verifier is not None and k > 1:
             Z_plus = self.encoder_.from_features(F_plus.reshape(len(F) * k, -1))
             confidence = self._confidence(Z_plus).reshape(len(F), k)
-            pick = select_verified(
+            score = expected_score(
                 Z_plus.reshape(len(F), k, -1),
                 np.where(np.isfinite(cost), confidence, 0.0),
                 cost,
@@ -126,7 +126,7 @@ class NearestNeighbour(Method):
                 margin=0.5,
                 safety=safety,
             )
-            chosen = F_plus[np.arange(len(F)), pick]
+            chosen = F_plus[np.arange(len(F)), score.argmax(axis=1)]
         if verifier is not None and self.refine:
             chosen = refine(F, chosen, verifier, self._confidence, self.encoder_, safety)
         return self.encoder_.from_features(chosen)
