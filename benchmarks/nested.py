@@ -2,7 +2,7 @@
 
     python benchmarks/nested.py --dataset compas --seeds 0,1,2,3
 
-Everything (gold judge, labels, h, people) comes from the training rows, so that looking at it spends
+Everything (gold judge, labels, h, people) comes from the training rows: looking at it spends
 no test row. Lines are appended to benchmarks/results/nested.jsonl; what is there already is not run
 again. `--show` prints the file alone.
 """
