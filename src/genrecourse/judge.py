@@ -3,8 +3,9 @@
 A random forest, calibrated, says whether the favourable outcome is likelier than not; a local
 outlier factor fitted on the rows it accepts says whether x_plus looks like accepted people. Fitted
 on everything it is the protocol's gold judge, which no method may see. Inside `fit` a method uses
-its own stand-in, `CrossFittedJudge`, which never scores a row it has memorised. `Witnesses` are
-asked besides the gold judge, about what it is weak in.
+its own stand-in, `CrossFittedJudge`, which never scores a row it has memorised. Where the mechanism
+behind the table is known, `TrueJudge` takes the forest's place. `Witnesses` are asked besides the
+gold judge, about what it is weak in.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import torch
 from scipy.special import expit
 from sklearn.calibration import CalibratedClassifierCV
@@ -22,7 +24,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.utils.class_weight import compute_sample_weight
 
 from genrecourse.cost import Cost
-from genrecourse.encoding import TOLERANCE, Array
+from genrecourse.encoding import TOLERANCE, Array, TableEncoder
 from genrecourse.errors import UserError
 
 Decides = Callable[[Array], np.ndarray]  # an answer for each row of Z
@@ -89,6 +91,42 @@ class Judge:
 
     def inlier(self, Z: Array) -> np.ndarray:
         return np.asarray(self.lof_.predict(Z) == 1)
+
+
+class TrueJudge(Judge):
+    """The judge of a table whose mechanism is known: probabilities are the true ones.
+
+    Only what accepted people look like is learned still, from the rows that are truly likelier
+    favourable than not.
+
+    truth: from a table in original units to the probability of the favourable outcome.
+    encoder, like: what makes such a table of Z; `like` (a row will do) lends its dtypes.
+    """
+
+    def __init__(
+        self,
+        truth: Callable[[pd.DataFrame], np.ndarray],
+        encoder: TableEncoder,
+        like: pd.DataFrame,
+    ):
+        self.truth = truth
+        self.encoder = encoder
+        self.like = like.iloc[:1]
+
+    def fit(self, Z: Array, y: np.ndarray | None = None) -> TrueJudge:
+        """y is not looked at: outcomes are luck, the truth is known."""
+        accepted = self.valid(Z)
+        if accepted.sum() < 2:
+            raise UserError(
+                f"{int(accepted.sum())} of the {len(Z)} rows for a judge are truly likelier "
+                "favourable than not; it needs two to know what accepted people look like"
+            )
+        self.lof_ = fit_lof(Z[accepted])
+        return self
+
+    def probability(self, Z: Array) -> Array:
+        """(n,) true probability of the favourable outcome."""
+        return np.asarray(self.truth(self.encoder.table(Z, self.like)), dtype=float)
 
 
 def fit_lof(Z: Array, n_neighbors: int = N_NEIGHBORS) -> LocalOutlierFactor:

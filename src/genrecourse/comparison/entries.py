@@ -112,7 +112,7 @@ def _settings(entry: Entry) -> tuple[dict[str, Any], type]:
     """Every parameter of the method as JSON, given or not, and the method's class."""
     if entry.method in BOUNDS:
         return {"class": entry.method}, Entry
-    maker = METHODS[entry.method]
+    maker: Any = METHODS[entry.method]
     check_params(getattr(maker, "func", maker), dict(entry.params))
     made = maker(**entry.params)
     settings = made._packed_params()
