@@ -27,6 +27,7 @@ from genrecourse.methods.genre import Training
 REPOSITORY = Path(__file__).parents[1]
 TITLES = ["clerk", "nurse", "cook", "driver", "teacher", "welder", "farmer", "baker", "pilot", "it"]
 COMMANDS = ["demo", "datasets", "methods", "schema", "fit", "recourse", "explain", "info"]
+COMMANDS += ["evaluate", "compare"]
 
 
 def loans(n: int = 400, seed: int = 0) -> pd.DataFrame:

@@ -208,6 +208,15 @@ def test_a_person_without_an_answer_counts_as_failed(name: str) -> None:
     assert not np.isnan(before).any()
 
 
+def test_nobody_is_accepted_for_an_x_plus_that_is_not_there() -> None:
+    """Even if h accepts x itself, which stands where x_plus cannot be read."""
+    F_plus = PEOPLE.F_plus.copy()
+    F_plus[1] = np.nan
+    found = replace(PEOPLE, F_plus=F_plus, accepts=lambda Z: np.ones(len(Z), dtype=bool))
+    for name in ("h_valid", "success"):
+        assert METRICS[name][0](found)[:3].tolist() == [1, 0, 1]
+
+
 @pytest.mark.parametrize(
     ("feature", "value", "kind"), [("job", 7.0, "category"), ("age", np.nan, "missing")]
 )
@@ -555,18 +564,19 @@ def plan_sets() -> PlanSets:
         [earn, more, earn],  # two, of one kind; the first is said twice
         [earn, both, older],  # of which one holds
         [earn, older, both],  # of which none holds
+        [earn, earn, older],  # of which the first does not hold, whoever says it again
     ]
     F_plus = np.stack([features(list(rows)) for rows in plans])
     F_plus[2, 1] = np.nan  # fewer plans than places
-    valid = np.array([[1, 1, 1], [1, 1, 1], [1, 0, 0], [0, 0, 0]], dtype=bool)
-    return PlanSets(features([start] * 4), F_plus, valid, ENCODER)
+    valid = np.array([[1, 1, 1], [1, 1, 1], [1, 0, 0], [0, 0, 0], [0, 1, 1]], dtype=bool)
+    return PlanSets(features([start] * 5), F_plus, valid, ENCODER)
 
 
 SETS_EXPECTED = {
-    "set_size": [3.0, 2.0, 1.0, 0.0],
+    "set_size": [3.0, 2.0, 1.0, 0.0, 2.0],
     # earn to older: 0.6 + 2 * 0.25; earn to both: 2 * 0.25; older to both: 0.6
-    "pairwise_cost": [(1.1 + 0.5 + 0.6) / 3, 0.2, 0.0, 0.0],
-    "distinct_changes": [3.0, 1.0, 1.0, 0.0],
+    "pairwise_cost": [(1.1 + 0.5 + 0.6) / 3, 0.2, 0.0, 0.0, 1.1],
+    "distinct_changes": [3.0, 1.0, 1.0, 0.0, 2.0],
 }
 
 
@@ -589,7 +599,7 @@ def test_known_answers_of_sets(name: str) -> None:
 def test_a_set_metric_moves_with_what_it_depends_on(field: str, moves: set[str]) -> None:
     sets = plan_sets()
     values: dict[str, Any] = {
-        "F": features([(20, 60.0, "cook", 0.0)] * 4),
+        "F": features([(20, 60.0, "cook", 0.0)] * 5),
         "F_plus": sets.F_plus[:, [0, 0, 2]],
         "valid": sets.valid & np.array([True, False, True]),
         "encoder": TableEncoder(SCHEMA.with_feature("age", cost_weight=3.0)).fit(TRAINING),

@@ -74,7 +74,7 @@ def _short(label: str) -> str:
 
 
 def standings_tables(rows: list[Standing]) -> Group:
-    """The methods on one data set; and each against another, with the times it took."""
+    """The methods on one data set; then each against another one, and the times it took."""
     title = Text(rendering.caption(rows), style="italic")
     metrics = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for place, name in enumerate(rendering.head(rows)):
@@ -83,10 +83,11 @@ def standings_tables(rows: list[Standing]) -> Group:
         metrics.add_column(Text(_two_lines(name)), justify=side, min_width=width, overflow="fold")
     for row in rows:
         metrics.add_row(*(Text(_two_lines(cell)) for cell in rendering.cells(row, rows)))
-    differences = Table("method", *rendering.AGAINST, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    differences = Table("method", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in rendering.AGAINST:
+        differences.add_column(Text(name), justify="right" if name else "left")
     for row in rows:
-        if any(told := rendering.against(row)):
-            differences.add_row(*map(Text, (row.label, *told)))
+        differences.add_row(*map(Text, (row.label, *rendering.against(row))))
     return Group(title, metrics, differences)
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 from genrecourse import evaluation
 from genrecourse.artifact import pack
 from genrecourse.comparison.entries import BOUNDS, Entry
-from genrecourse.comparison.intervals import standard_error
+from genrecourse.comparison.intervals import clustered
 from genrecourse.comparison.isolation import MethodError, Run, Task, run_isolated
 from genrecourse.comparison.results import TABLES, Line, pack_numbers, row_ids
 from genrecourse.errors import UserError
@@ -124,18 +124,14 @@ class Bench:
 
 
 def _summary(values: np.ndarray, told: np.ndarray) -> dict[str, Any]:
-    """Mean, standard deviation of the people, standard error of the mean with those of one x_plus
-    as one, and how many people it is about: a metric may not apply to everybody."""
+    """Mean, half of its 95% interval within this seed, standard deviation of the people, and how
+    many people it is about: a metric may not apply to everybody."""
     known = ~np.isnan(values)
-    values, told = values[known], told[known]
-    if len(values) == 0:
-        return {"mean": None, "sd": None, "se": None, "n": 0}
-    numbers = {
-        "mean": float(values.mean()),
-        "sd": float(values.std()),
-        "se": standard_error(values, told),
-    }
-    return {k: v if np.isfinite(v) else None for k, v in numbers.items()} | {"n": len(values)}
+    if not known.any():
+        return {"mean": None, "half": None, "sd": None, "n": 0}
+    found = clustered(values[known], told[known])
+    numbers = {"mean": found.mean, "half": found.half, "sd": float(values[known].std())}
+    return {k: v if np.isfinite(v) else None for k, v in numbers.items()} | {"n": found.n}
 
 
 def _files(output: Path | None) -> tuple[Path, ...]:

@@ -30,6 +30,7 @@ from genrecourse.methods.base import check_params
 
 PACKAGE = Path(genrecourse.methods.__file__).parents[1]
 BOUNDS = ("ceiling", "accepted")  # no methods: what copying can reach, and people accepted as is
+GIVEN = ("classifier", "schema", "seed", "progress")  # parameters that the comparison gives
 # Modules that run, show or store, and decide no result; all others are the source of one.
 SHOWS = {
     *("__main__", "cli", "demo", "web", "batch", "report", "tables", "terminal", "plots"),
@@ -60,6 +61,9 @@ class Entry:
             raise UserError(f"no method '{self.method}'; there are {', '.join(METHODS)}")
         if not 0 < self.data_fraction <= 1:
             raise UserError(f"{self.label}: data_fraction is {self.data_fraction}, not in (0, 1]")
+        ours = [name for name in GIVEN if name in self.params]
+        if ours:
+            raise UserError(f"{self.label}: {ours} are the comparison's to give; leave them out")
         if not self.asks:
             raise UserError(f"{self.label}: asks is empty; leave it out to ask once")
 
@@ -116,7 +120,7 @@ def _settings(entry: Entry) -> tuple[dict[str, Any], type]:
     check_params(getattr(maker, "func", maker), dict(entry.params))
     made = maker(**entry.params)
     settings = made._packed_params()
-    for name in ("classifier", "schema", "seed", "progress"):
+    for name in GIVEN:
         settings.pop(name, None)
     return {"class": type(made).__name__} | settings, type(made)
 

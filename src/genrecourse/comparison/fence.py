@@ -12,6 +12,7 @@ again by anyone who knows its recipe and seed.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
@@ -32,8 +33,9 @@ CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".dll", ".dylib")
 # What a numerical library reads to see how many cores and how much memory there is.
 OF_THE_MACHINE = {
     *("cpuinfo", "meminfo", "stat", "self/stat", "self/statm", "self/status", "self/cgroup"),
-    *("self/mountinfo", "sys/vm/overcommit_memory"),
+    *("self/mountinfo", "self/maps", "sys/vm/overcommit_memory"),
 }
+LIBC = re.compile(r"(libc|libSystem|msvcrt|ucrtbase|kernel32|ntdll)\b", re.I)
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 PROCESSES = {
     *("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn"),
@@ -84,8 +86,8 @@ class Fence:
             for path in args:
                 if isinstance(path, str | bytes | os.PathLike) and not self._at_home(_real(path)):
                     raise _refused(f"touch {os.fsdecode(path)}")
-        elif event == "ctypes.dlopen" and not _is_installed(args[0]):
-            raise _refused(f"load the library {args[0]}")
+        elif event == "ctypes.dlopen" and _is_libc(args[0]) and not _is_asked_by("threadpoolctl"):
+            raise _refused("call the operating system past Python")
 
     def _open(self, path: Any, flags: Any) -> None:
         if not isinstance(path, str | bytes | os.PathLike):
@@ -149,10 +151,14 @@ def _of_the_machine(real: str) -> bool:
     return inside in OF_THE_MACHINE
 
 
-def _is_installed(library: Any) -> bool:
-    """A library that came with a Python package, as xgboost's and lightgbm's do."""
-    return isinstance(library, str) and any(
-        _within(_real(library), os.path.realpath(folder))
-        for folder in sys.path
-        if folder.endswith("-packages")
-    )
+def _is_libc(library: Any) -> bool:
+    """The library of the operating system, or the process itself, which has it inside."""
+    return library is None or bool(LIBC.match(os.path.basename(os.fsdecode(library))))
+
+
+def _is_asked_by(module: str) -> bool:
+    """Whether code of this module is running, some calls up. scikit-learn counts threads so."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__") != module:
+        frame = frame.f_back
+    return frame is not None

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from genrecourse.comparison.entries import BOUNDS
-from genrecourse.comparison.intervals import Interval, half_width, over_seeds, paired
+from genrecourse.comparison.intervals import Interval, over_seeds, paired
 from genrecourse.comparison.results import Line, unpack_people
 from genrecourse.errors import UserError
 
@@ -105,8 +105,8 @@ def estimate(lines: Sequence[Line], metric: str) -> Interval | None:
     if len(lines) > 1:
         return over_seeds(_means(lines, metric), n, distinct)
     (summary,) = (line["metrics"][metric] for line in lines)
-    error = float("nan") if summary["se"] is None else summary["se"]
-    return Interval(summary["mean"], half_width(error, distinct - 1), n, distinct)
+    half = float("nan") if summary["half"] is None else summary["half"]
+    return Interval(summary["mean"], half, n, distinct)
 
 
 def difference(

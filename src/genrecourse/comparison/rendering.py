@@ -41,7 +41,7 @@ def tidy(lines: Sequence[Line]) -> pd.DataFrame:
 def head(rows: Sequence[Standing]) -> list[str]:
     """The heads of the columns; an arrow says which way is better."""
     metrics = [name + ARROWS.get(METRICS[name][1], "") for name in _shown(rows)]
-    return ["method", "people", "x_plus", *metrics]
+    return ["method", *metrics]
 
 
 def cells(row: Standing, rows: Sequence[Standing]) -> list[str]:
@@ -49,16 +49,17 @@ def cells(row: Standing, rows: Sequence[Standing]) -> list[str]:
     shown = [_cell(row, name) for name in _shown(rows)]
     if row.failed:
         shown[0] = f"failed on {row.failed} of {row.seeds} seeds {shown[0]}".strip()
-    distinct = f"{row.distinct:,}" if row.distinct else ""
-    return [row.label, f"{row.n:,}", distinct, *shown]
+    return [row.label, *shown]
 
 
-AGAINST = ["Score less that of", "", "fit s", "ms/row"]
+AGAINST = ["people", "x_plus", "Score less that of", "", "fit s", "ms/row"]
 
 
 def against(row: Standing) -> list[str]:
-    """The rest of the line: the paired difference, to whom, and the times."""
+    """The rest of the line: of how many, the paired difference, to whom, and the times."""
     return [
+        f"{row.n:,}",
+        f"{row.distinct:,}" if row.distinct else "",
         "" if row.difference is None else in_words(row.difference, sign=True),
         "" if row.difference is None else str(row.other),
         "" if row.fit_seconds is None else f"{row.fit_seconds:.1f}",
