@@ -22,10 +22,12 @@ HERE = Path(__file__).parent
 LAMBDAS = ("0.5", "1.0", "2.5", "5.0", "10.0")
 TAUS = ("5.0", "10.0", "15.0")
 SIGMAS = ("2e-07", "2e-06", "2e-05", "2e-4", "2e-3", "2e-2")  # as the paper writes them
+SAFETIES = ("0.0", "0.25", "0.5", "0.75", "1.0")
 FRACTIONS = ("0.1", "0.2", "0.4", "0.8", "1.0")
 # What one fitted model is asked; the empty name is the request without any option.
 ASKS: dict[str, dict[str, dict[str, float]]] = {
     "lambda": {lam: {"lam": float(lam)} for lam in LAMBDAS},
+    "safety": {"": {}} | {f"safety {safety}": {"safety": float(safety)} for safety in SAFETIES},
     "temperature": {"": {}}
     | {
         # the paper's tau multiplies the logits, our temperature divides them

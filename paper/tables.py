@@ -73,7 +73,7 @@ NNR_LAMBDA = (
         Row(
             f"GenRe(lambda={lam})",
             "genre-paper" if lam == "5.0" else f"genre-paper lambda={lam}",
-            (f"genre-paper any/{lam}", f"genre any/{lam}"),
+            (f"genre-paper any/{lam}", f"genre-any/{lam}"),
         )
         for lam in LAMBDAS
     ),
@@ -336,11 +336,11 @@ def _distinct(lines: list[Line]) -> str:
 
 
 def best_other(results: Results, dataset: str) -> str | None:
-    """The method with the highest Score, `genre` and its variants left out."""
+    """The method with the highest Score; `genre` and variants (", ", "/") are left out."""
     scores = {
         label: results.measured(label, dataset, "score")
         for label in results.labels()
-        if label not in ("genre", *NO_METHODS) and not label.startswith(("genre,", "genre-paper,"))
+        if label not in ("genre", *NO_METHODS) and not set(label) & {",", "/"}
     }
     known = {label: value.mean for label, value in scores.items() if value is not None}
     return max(known, key=lambda label: known[label]) if known else None
@@ -462,7 +462,7 @@ LAMBDA_LINES = {
         lam: "genre-paper" if lam == "5.0" else f"genre-paper lambda={lam}" for lam in LAMBDAS
     },
     "genre-paper, one model for all": {lam: f"genre-paper any/{lam}" for lam in LAMBDAS},
-    "genre, one model for all": {lam: f"genre any/{lam}" for lam in LAMBDAS},
+    "genre-any, one model for all": {lam: f"genre-any/{lam}" for lam in LAMBDAS},
     "CRUDS": {lam: f"cruds lambda={lam}" for lam in LAMBDAS},
 }
 

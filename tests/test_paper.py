@@ -327,10 +327,11 @@ def test_a_target_is_met_or_missed_by_the_results() -> None:
     other = line("nnr-auto", "adult-carla", score=1.90, noise=0.9)
     other["people"]["score"] = pack_numbers(np.full(200, 1.0))
     paper = line("genre-paper", "adult-carla", score=1.80, noise=0.84)
+    variants = [line(x, "adult-carla", score=1.99) for x in ("genre, no keep", "nnr-auto/safety 1")]
 
     def met(**changes: float) -> dict[str, bool | None]:
         changed = ours | {"metrics": ours["metrics"] | line("", "", **changes)["metrics"]}
-        results = Results([changed, other, paper])
+        results = Results([changed, other, paper, *variants])
         return {words: target(results, "adult").met for words, target in targets.TARGETS.items()}
 
     first = met()
