@@ -48,7 +48,7 @@ from genrecourse.genre.pairs import (
     q_weights,
 )
 from genrecourse.genre.sample import Draws, sample
-from genrecourse.genre.select import select, select_verified
+from genrecourse.genre.select import SHORTLIST, expected_score, select
 from genrecourse.methods.genre import GenRe, Training
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Feature, Schema
@@ -1608,10 +1608,17 @@ def test_selection_by_likelihood_and_cost_among_those_that_clear_the_margin() ->
 
 
 class _KnownVerifier(Verifier):
-    """Believes what is written in the rows: column 0 P(valid), column 1 P(plausible)."""
+    """Believes what is written in the rows: column 0 P(valid), column 1 P(plausible), and columns
+    2 and 3, where there are any, the least sure copy of h and P(valid under noise)."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []
+
+    def robust(self, Z: np.ndarray) -> np.ndarray:
+        return Z[:, 2] if Z.shape[1] > 2 else np.ones(len(Z))
+
+    def steady(self, Z: np.ndarray) -> np.ndarray:
+        return Z[:, 3] if Z.shape[1] > 2 else np.ones(len(Z))
 
     def valid(self, Z: np.ndarray, confidence: np.ndarray) -> np.ndarray:
         return Z[:, 0]
@@ -1627,10 +1634,10 @@ PLAUSIBLE = np.array([[1.0, 0.5, 0.4, 1.0], [1.0, 0.3, 1.0, 1.0], [1.0, 1.0, 0.1
 
 def _verified(margin: float, n_features: int = 2, plausible: np.ndarray = PLAUSIBLE) -> list[int]:
     rows = np.stack([VALID, plausible], axis=-1)
-    chosen = select_verified(
-        rows, CONFIDENCE, PRICE, _KnownVerifier(), n_features=n_features, margin=margin
+    score = expected_score(
+        rows, CONFIDENCE, PRICE, _KnownVerifier(), n_features=n_features, margin=margin, safety=0.5
     )
-    return chosen.tolist()
+    return score.argmax(axis=1).tolist()
 
 
 def test_selection_by_expected_score() -> None:
@@ -1646,29 +1653,50 @@ def test_selection_by_expected_score() -> None:
 def test_selection_with_nothing_accepted_takes_the_highest_h() -> None:
     rows = np.stack([VALID, PLAUSIBLE], axis=-1)
     h = CONFIDENCE / 2
-    chosen = select_verified(rows, h, PRICE, _KnownVerifier(), n_features=2, margin=0.5)
-    assert chosen.tolist() == h.argmax(axis=1).tolist()
+    score = expected_score(rows, h, PRICE, _KnownVerifier(), n_features=2, margin=0.5, safety=0.5)
+    assert score.argmax(axis=1).tolist() == h.argmax(axis=1).tolist()
+
+
+def test_selection_counts_robustness() -> None:
+    """Three draws for one person, equally valid and plausible; the cheapest is the riskiest."""
+    robust, steady = np.array([[0.4, 0.6, 0.6]]), np.array([[0.9, 0.5, 0.9]])
+    ones, price = np.ones((1, 3)), np.array([[0.0, 0.2, 0.4]])
+    rows = np.stack([ones, ones, robust, steady], axis=-1)
+
+    def pick(safety: float) -> int:
+        verifier = _KnownVerifier()
+        score = expected_score(rows, ones, price, verifier, n_features=1, margin=0.5, safety=safety)
+        return int(score.argmax())
+
+    # 2 - 3 * 0.1 + s * 0.9, 2 - 0.2 + s * 0.5, 2 - 0.4 + s * 0.9: the first lacks 0.1 of a copy
+    assert pick(safety=0.0) == 1
+    rows[0, 0, 2] = 0.5  # which now accepts
+    assert pick(safety=0.0) == 0
+    rows[0, 0, 3] = 0.0
+    assert pick(safety=1.0) == 2
 
 
 def test_selection_looks_at_a_short_list_of_distinct_draws() -> None:
-    """Plausibility is dear: asked for the eight best distinct draws, copies taking one seat."""
-    n = 40
-    valid = np.repeat(np.linspace(0.99, 0.6, 20), 2)[None]  # each draw came twice
+    """Plausibility is dear: asked for the best distinct draws, copies taking one seat."""
+    n = 4 * SHORTLIST
+    valid = np.repeat(np.linspace(0.99, 0.6, n // 2), 2)[None]  # each draw came twice
     plausible = np.zeros((1, n))
-    plausible[0, 14], plausible[0, 16] = 1.0, 1.0  # the eighth and the ninth best
+    last = 2 * (SHORTLIST - 1)
+    plausible[0, last], plausible[0, last + 2] = 1.0, 1.0  # the last on the list and the next
     verifier = _KnownVerifier()
     rows = np.stack([valid, plausible], axis=-1)
     ones, free = np.full((1, n), 0.9), np.zeros((1, n))
-    chosen = select_verified(rows, ones, free, verifier, n_features=1, margin=0.5)
-    assert chosen.tolist() == [14]
-    assert verifier.asked == [8]
+    score = expected_score(rows, ones, free, verifier, n_features=1, margin=0.5, safety=0.5)
+    assert score.argmax() == last
+    assert np.isfinite(score).sum() == SHORTLIST
+    assert verifier.asked == [SHORTLIST]
 
 
 def test_genre_selects_what_its_own_draws_offer() -> None:
     X, y = _credit()
     people = X[_score(X) <= 0.5].head(60)
     for rule, margin in (("paper", 0.5), ("likelihood", 0.5), ("likelihood", 0.9)):
-        method = _genre(select=rule, cost_weight=0.0, margin=margin).fit(X, y)
+        method = _genre(select=rule, refine=False, cost_weight=0.0, margin=margin).fit(X, y)
         drawn = method.sample(people, method.n_draws)
         own = people.loc[drawn.index.get_level_values(0)]
         h = pd.Series(_score(drawn), drawn.index)
@@ -1692,4 +1720,4 @@ def test_the_papers_settings_are_the_papers() -> None:
     assert preset["temperature"] == pytest.approx(1 / 10)
     assert (preset["gamma"], preset["n_draws"], preset["select"]) == (0.7, 10, "paper")
     assert (preset["bins"], preset["keep"]) == ("uniform", False)
-    assert preset["clean"] is False
+    assert not any(preset[ours] for ours in ("clean", "refine", "retrieve"))

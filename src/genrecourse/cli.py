@@ -6,6 +6,7 @@ A user's mistake is one sentence on standard error and exit status 2.
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -19,13 +20,16 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from genrecourse.classifier import Classifier
+from genrecourse.comparison import Entry, rendering, standings
+from genrecourse.comparison import compare as run_comparison
+from genrecourse.comparison.results import Line
 from genrecourse.datasets import DATASETS, is_local, load_dataset, read_whole
 from genrecourse.errors import UserError
 from genrecourse.methods import METHODS, load
 from genrecourse.plans import Plans
 from genrecourse.schema import Schema, plain
 from genrecourse.tables import read_table, write_table, write_text
-from genrecourse.terminal import own_warnings, panel
+from genrecourse.terminal import metrics_table, own_warnings, panel, standings_tables
 
 out = Console()
 err = Console(stderr=True)
@@ -65,6 +69,12 @@ TheirModel = Annotated[
 ]
 Names = Annotated[str, typer.Option(metavar="A,B", help="Columns, with commas between them.")]
 Seed = Annotated[int, typer.Option(help="Decides everything random.")]
+People = Annotated[
+    str, typer.Option(metavar="N|all", help="Rejected test rows a seed; all: every one there is.")
+]
+Nested = Annotated[
+    bool, typer.Option("--nested", help="Everything from training rows alone, for development.")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -271,6 +281,71 @@ def info(model: ModelFolder, classifier: TheirModel = None) -> None:
     out.print(table)
 
 
+@app.command(
+    epilog="Example: genrecourse evaluate --method nnr --dataset german --rows 50 --param gamma=0.6"
+)
+def evaluate(
+    method: Annotated[str, typer.Option(help="See 'genrecourse methods'.")],
+    dataset: Annotated[str, typer.Option(help="See 'genrecourse datasets'.")],
+    param: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A parameter of the method; may be repeated."),
+    ] = None,
+    rows: People = "200",
+    seed: Seed = 0,
+    nested: Nested = False,
+) -> None:
+    """Judge one method under the paper's protocol: every metric, its interval and its people.
+
+    The method runs in a process that is given training rows, their labels, h and the schema, and
+    never sees who judges it. Beside it stands the ceiling: what copying a training row can reach.
+    """
+    entry = Entry(method, method, dict(_param(text) for text in param or []))
+    lines = _compared([entry], [dataset], [seed], rows=_rows(rows), nested=nested)
+    _end_if_failed(lines)
+    for note in lines[0]["notes"]:
+        err.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
+    out.print(metrics_table(standings(lines)))
+
+
+@app.command(
+    epilog="Example: genrecourse compare --methods nnr,nnr-dplus --datasets german --seeds 2 "
+    "--rows 50 -o results.jsonl"
+)
+def compare(
+    methods: Annotated[str, typer.Option(metavar="A,B", help="See 'genrecourse methods'.")],
+    datasets: Annotated[str, typer.Option(metavar="A,B", help="See 'genrecourse datasets'.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Results, .jsonl; the tables go beside it.")
+    ],
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 5,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
+    rows: People = "200",
+    reference: Annotated[
+        str | None,
+        typer.Option(help="Compare each method with this one. Default: with the best other one."),
+    ] = None,
+    nested: Nested = False,
+) -> None:
+    """Judge methods on data sets and seeds under the paper's protocol, and say who is better.
+
+    Each finished run is a line of the results. Started again after Ctrl-C or a kill, the command
+    does what is missing there. Tables: .csv (each metric and seed), .md and .tex (booktabs).
+    """
+    names, sets = _split(methods), _split(datasets)
+    if reference is not None and reference not in names:
+        raise UserError(f"the reference '{reference}' is none of the methods {names}")
+    wanted = range(first_seed, first_seed + seeds)
+    lines = _compared(names, sets, wanted, rows=_rows(rows), nested=nested, output=output)
+    found = standings(lines, reference)
+    for ending, text in rendering.files(lines, found).items():
+        write_text(text, output.with_suffix(ending))
+    for part in rendering.by_dataset(found):
+        out.print(standings_tables(part))
+    out.print(f"{len(lines)} runs in {output}; tables in {output.with_suffix('')}.csv, .md, .tex")
+    _end_if_failed(lines)
+
+
 def main() -> None:
     """Entry point of the `genrecourse` command."""
     app()
@@ -356,6 +431,51 @@ def _given(where: str | None) -> Any:
     if not hasattr(module, name):
         raise UserError(f"--classifier {where}: {module_name} has no '{name}'")
     return getattr(module, name)
+
+
+def _param(text: str) -> tuple[str, Any]:
+    """NAME=VALUE, the value as JSON where it is JSON, else as text."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UserError(f"--param {text!r} should be NAME=VALUE, such as gamma=0.7")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _rows(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not text.isdecimal() or int(text) == 0:
+        raise UserError(f"--rows {text!r} should be a number of people, or 'all'")
+    return int(text)
+
+
+def _compared(entries: Any, datasets: list[str], seeds: Any, **options: Any) -> list[Line]:
+    """The lines of a comparison. Ctrl-C loses the run in progress and no more."""
+    output = options.get("output")
+    try:
+        with own_warnings() as notes:
+            lines = run_comparison(entries, datasets, list(seeds), **options)
+    except KeyboardInterrupt:
+        kept = (
+            f": what is done is in {output}, and the same command goes on there" if output else ""
+        )
+        err.print(Text(f"interrupted{kept}"), soft_wrap=True)
+        raise typer.Exit(130) from None
+    for note in notes:
+        err.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
+    return lines
+
+
+def _end_if_failed(lines: list[Line]) -> None:
+    failed = [line for line in lines if "failed" in line]
+    for line in failed:
+        where = f"{line['label']} on {line['dataset']}, seed {line['seed']}"
+        err.print(Text(f"failed: {where}: {line['failed']}", style="red"), soft_wrap=True)
+    if failed:
+        raise typer.Exit(1)
 
 
 def _people(applicants: Path, schema: Schema) -> pd.DataFrame:

@@ -120,6 +120,21 @@ def blocks(
             yield rows, members, masked_costs(Z[rows], F[rows], targets, members, encoder, rules)
 
 
+def nearest(
+    Z: Array, F: Array, targets: Targets, encoder: TableEncoder, rules: Rules, k: int
+) -> tuple[Array, Array]:
+    """The k cheapest targets (N, k, d), cheapest first, x's immutables carried over, and their
+    costs (N, k): x itself at an infinite cost where there are fewer."""
+    F_plus, cost = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
+    for rows, members, costs in blocks(Z, F, targets, encoder, rules):
+        found, place = costs.topk(min(k, len(members)), dim=1, largest=False)
+        i, j = np.nonzero(np.isfinite(found.numpy()))
+        F_plus[rows[i], j] = targets.F[members[place.numpy()[i, j]]]
+        cost[rows[i], j] = found.numpy()[i, j]
+    F_plus[:, :, rules.immutable] = F[:, None, rules.immutable]
+    return F_plus, cost
+
+
 def make_pairs(
     Z: Array,
     F: Array,

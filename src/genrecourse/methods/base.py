@@ -20,9 +20,11 @@ from genrecourse.constraints import Rules
 from genrecourse.cost import Cost
 from genrecourse.encoding import Array, TableEncoder, unchanged
 from genrecourse.errors import UserError
+from genrecourse.methods.request import check_safety
 from genrecourse.noise import KeyedNoise
 from genrecourse.plans import Plans, make_plans
 from genrecourse.schema import Schema
+from genrecourse.verifier import Verifier
 
 N_PROBES = 64  # training rows by whose scores a classifier is known again
 
@@ -115,7 +117,7 @@ class Method(BaseEstimator):
         measured (`assess`), not encoded as NaN.
 
         request: options of this one call, for methods that have any (GenRe: `lam`, `temperature`,
-        `sigma`, `n_draws`); None, or left out: as fitted.
+        `sigma`, `n_draws`, `safety`); None, or left out: as fitted.
         """
         self._check_fitted("recourse")
         self._check_request("recourse", request)
@@ -240,6 +242,11 @@ class Method(BaseEstimator):
         scores = self.classifier_.score_encoded(Z, self.encoder_, self._like)
         return self.classifier_.confidence(scores)
 
+    def _fit_verifier(self, rows: TrainingRows) -> Verifier:
+        numbers = [block.start for block in self.encoder_.blocks if block.n_levels == 0]
+        verifier = Verifier(self.seed)
+        return verifier.fit(rows.Z, rows.favourable, rows.confidence, np.array(numbers, dtype=int))
+
     def _reason(self, Z: Array) -> np.ndarray:
         """Why a row of Z whose recourse h rejects could not be helped."""
         return np.full(len(Z), "not-accepted", dtype=object)
@@ -289,6 +296,8 @@ class Method(BaseEstimator):
                 f"{self._where(verb)}: no option {unknown} at a request; "
                 f"{type(self).__name__} takes {options or 'none'}"
             )
+        if request.get("safety") is not None:
+            check_safety(self._where(verb), request["safety"])
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"

@@ -1,4 +1,4 @@
-"""What may be asked of a fitted GenRe at each request, and what its values may be.
+"""What may be asked of a fitted method at each request, and what its values may be.
 
 None stands for "as fitted", so that a program can pass an option on without knowing whether its
 user has set it.
@@ -27,6 +27,14 @@ def check_lam(where: str, lam: Any) -> None:
         raise UserError(
             f"{where}: lam is {lam!r}; give a number from 0 on, or 'any' for a model that is told "
             "lam at each request"
+        )
+
+
+def check_safety(where: str, safety: Any) -> None:
+    if not (_is_number(safety) and 0 <= safety <= 1):
+        raise UserError(
+            f"{where}: safety is {safety!r}; give a number from 0, as cheap as possible, to 1, as "
+            "safe as possible"
         )
 
 

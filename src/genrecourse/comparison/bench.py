@@ -1,0 +1,145 @@
+"""Bench: one case (data set and seed), and the methods that take their turn on it.
+
+The case, with its judge, stays in this process; a method answers from a process of its own, and
+what it gives is measured here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from genrecourse import evaluation
+from genrecourse.artifact import pack
+from genrecourse.comparison.entries import BOUNDS, Entry
+from genrecourse.comparison.intervals import standard_error
+from genrecourse.comparison.isolation import MethodError, Run, Task, run_isolated
+from genrecourse.comparison.results import TABLES, Line, pack_numbers, row_ids
+from genrecourse.errors import UserError
+from genrecourse.evaluation import Case, ceiling, make_case
+from genrecourse.methods import METHODS
+
+KEPT = ("score", "val", "lof", "cost")  # metrics of which a line keeps every person's value
+
+# SWITCH for the lead: true as soon as `evaluation.measure` takes witnesses and log_prob. When that
+# is merged, drop this line and the two functions below it, and call evaluation's own.
+EXTRAS = "witnesses" in inspect.signature(evaluation.measure).parameters
+
+
+def _witnesses(case: Case) -> Any:
+    return getattr(evaluation, "witnesses")(case) if EXTRAS else None  # noqa: B009
+
+
+def _measure(
+    case: Case, X_plus: pd.DataFrame, witnesses: Any, log_prob: np.ndarray | None
+) -> dict[str, np.ndarray]:
+    extras = {"witnesses": witnesses, "log_prob": log_prob} if EXTRAS else {}
+    return evaluation.measure(case, X_plus, **extras)
+
+
+class Bench:
+    """The case of one data set and seed, kept while the methods take their turn."""
+
+    def __init__(
+        self, name: str, seed: int, *, rows: int | None, nested: bool, witnesses: bool
+    ) -> None:
+        started = time.perf_counter()
+        self.case = make_case(name, seed, rows=rows, nested=nested)
+        if len(self.case.people) == 0:
+            raise UserError(f"{name}, seed {seed}: h rejects none of the test rows")
+        self.witnesses = _witnesses(self.case) if witnesses else None
+        self.seconds = time.perf_counter() - started
+
+    def run(self, entry: Entry, heads: list[Line], output: Path | None) -> list[Line]:
+        """A line for each head. A method that fails has failed for everybody."""
+        try:
+            if entry.method in BOUNDS:
+                return [self._bound(heads[0])]
+            run = run_isolated(
+                self._task(entry), self.case.people, entry.asks, closed=_files(output)
+            )
+            return [
+                self._answered(head, run, ask) for head, ask in zip(heads, entry.asks, strict=True)
+            ]
+        except MethodError as error:
+            failed = str(error)
+        except UserError as error:
+            failed = f"what it gave cannot be measured: {error}"
+        rest = {"n": len(self.case.people), "seconds": {"case": self.seconds}, "failed": failed}
+        return [head | rest for head in heads]
+
+    def _task(self, entry: Entry) -> Task:
+        case, n = self.case, len(self.case.X)
+        order = np.random.default_rng([case.seed, 3]).permutation(n)
+        kept = np.sort(order[: max(1, round(entry.data_fraction * n))])
+        maker = METHODS[entry.method]
+        X, y = case.X.iloc[kept], case.y[kept]
+        return Task(maker, entry.params, case.h, case.schema, X, y, case.seed)
+
+    def _answered(self, head: Line, run: Run, ask: str) -> Line:
+        answer = run.answers[ask]
+        chosen = {
+            name: part["chosen"]
+            for name, part in run.report.items()
+            if isinstance(part, dict) and "chosen" in part
+        }
+        seconds = {"fit": run.fit_seconds, "recourse": answer.seconds}
+        if "seconds" in run.report:
+            seconds["stages"] = run.report["seconds"]
+        values = _measure(self.case, answer.X_plus, self.witnesses, answer.log_prob)
+        line = self._line(head, answer.X_plus, values, seconds)
+        return line | {"chosen": pack(chosen), "notes": run.notes}
+
+    def _bound(self, head: Line) -> Line:
+        if head["method"] == "ceiling":
+            X_plus = ceiling(self.case)
+            return self._line(head, X_plus, _measure(self.case, X_plus, self.witnesses, None), {})
+        rates = getattr(evaluation, "base_rates")(self.case, self.witnesses)  # noqa: B009
+        values = {name: np.atleast_1d(np.asarray(v, dtype=float)) for name, v in rates.items()}
+        metrics = {name: _summary(v, np.arange(len(v))) for name, v in values.items()}
+        return head | {"n": max(map(len, values.values())), "metrics": metrics}
+
+    def _line(
+        self,
+        head: Line,
+        X_plus: pd.DataFrame,
+        values: dict[str, np.ndarray],
+        seconds: dict[str, Any],
+    ) -> Line:
+        told = row_ids(self.case.encoder.features(X_plus))
+        people = {"x_plus": told} | {name: values[name] for name in KEPT}
+        return head | {
+            "n": len(X_plus),
+            "distinct": len(np.unique(told)),
+            "h_accuracy": self.case.h_accuracy,
+            "seconds": {"case": self.seconds} | seconds,
+            "metrics": {name: _summary(v, told) for name, v in values.items()},
+            "people": {name: pack_numbers(v) for name, v in people.items()},
+        }
+
+
+def _summary(values: np.ndarray, told: np.ndarray) -> dict[str, Any]:
+    """Mean, standard deviation of the people, standard error of the mean with those of one x_plus
+    as one, and how many people it is about: a metric may not apply to everybody."""
+    known = ~np.isnan(values)
+    values, told = values[known], told[known]
+    if len(values) == 0:
+        return {"mean": None, "sd": None, "se": None, "n": 0}
+    numbers = {
+        "mean": float(values.mean()),
+        "sd": float(values.std()),
+        "se": standard_error(values, told),
+    }
+    return {k: v if np.isfinite(v) else None for k, v in numbers.items()} | {"n": len(values)}
+
+
+def _files(output: Path | None) -> tuple[Path, ...]:
+    """The results themselves are not for methods: they hold what the judge said."""
+    if output is None:
+        return ()
+    return (output, *(output.with_suffix(ending) for ending in TABLES))
