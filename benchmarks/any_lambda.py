@@ -3,9 +3,9 @@
     python benchmarks/any_lambda.py --dataset compas --seed 0
 
 Always nested: the case is made from training rows alone. The settings are plain, so that lambda is
-all that differs: gamma 0.7, no cleaning, temperature 1, and of 48 draws the likeliest that h
-accepts. The models of a single lambda draw from all of D+, as the one for any lambda does. Results
-are printed and appended to benchmarks/results/any_lambda.jsonl.
+all that differs: gamma 0.7, nothing cleaned, refined or retrieved, temperature 1, and of 48 draws
+the likeliest that h accepts. The models of a single lambda draw from all of D+, as the one for any
+lambda does. Results are printed and appended to benchmarks/results/any_lambda.jsonl.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ PLAIN: dict[str, Any] = {
     "temperature": 1.0,
     "margin": 0.5,
     "select": "likelihood",
+    "refine": False,
+    "retrieve": False,
+    "n_draws": 48,
     "cost_weight": 0.0,
     "top_k": 1_000_000,
 }
