@@ -23,7 +23,7 @@ from genrecourse.genre.pairs import Targets, blocks, q_weights
 
 LAM_RANGE = (0.5, 10.0)  # where lam is drawn in training, and may lie at a request
 USUAL_LAM = 5.0  # where nobody asks for another: the paper's
-MOST_DRAWS = 64  # for each source; an epoch that needs more meets some of them again
+MOST_PAIRS = 2_000_000  # drawn ahead: 24 MB; a training that needs more meets some of them again
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ def make_any_lam_pairs(
     n_draws: int,
     rng: np.random.Generator,
 ) -> AnyLamPairs:
-    """`n_draws` pairs (at most MOST_DRAWS) for every source that has a feasible target."""
-    shape = (len(Z), max(1, min(n_draws, MOST_DRAWS)))
+    """`n_draws` pairs (MOST_PAIRS in all) for every source that has a feasible target."""
+    shape = (len(Z), max(1, min(n_draws, MOST_PAIRS // max(1, len(Z)))))
     lam, u = draw_lams(shape, rng), 1.0 - rng.random(shape)  # u in (0, 1]: see draw_from_q
     index = np.full(shape, -1, dtype=np.int32)
     for rows, members, costs in blocks(Z, F, targets, encoder, rules):
