@@ -53,7 +53,7 @@ def line(label: str, dataset: str, seed: int = 31, n: int = 200, **means: float)
         "n": n,
         "distinct": 50,
         "metrics": {
-            name: {"mean": mean, "sd": 0.3, "se": 0.01, "n": n} for name, mean in means.items()
+            name: {"mean": mean, "sd": 0.3, "half": 0.02, "n": n} for name, mean in means.items()
         },
         "seconds": {"case": 1.0, "fit": 12.0, "recourse": 0.5},
         "people": {
@@ -160,11 +160,12 @@ def test_lines_become_the_right_cells() -> None:
     assert cells[6] == "400 in 2 seeds"
 
 
-def test_one_seed_has_the_interval_of_its_people_by_x_plus() -> None:
+def test_one_seed_has_the_interval_of_its_own_people() -> None:
     results = Results([line("genre", "heloc", cost=1.0)])
     found = results.measured("genre", "heloc", "cost")
     assert found is not None
-    assert found.half == pytest.approx(2.0096 * 0.01, rel=1e-4)  # 50 x_plus: 49 degrees of freedom
+    assert (found.mean, found.half, found.n, found.seeds) == (1.0, 0.02, 200, 1)
+    assert found.sd == pytest.approx(0.3)
     assert results.measured("genre", "heloc", "noise") is None
 
 
