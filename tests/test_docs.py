@@ -178,7 +178,10 @@ def run_shell(line: str) -> None:
     words = shlex.split(line, comments=True)
     if words[0] == "genrecourse":
         if words[1] in ("demo", "evaluate", "compare"):
-            words = [*words[:2], "--help"]  # test_report, test_cli and test_compare_command run them
+            words = [
+                *words[:2],
+                "--help",
+            ]  # test_report and test_cli run them
         done = CliRunner().invoke(cli.app, words[1:])
         assert done.exit_code == 0, (line, done.output, done.exception)
     elif words[0] == "make":

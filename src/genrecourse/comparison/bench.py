@@ -100,9 +100,12 @@ class Bench:
             X_plus = ceiling(self.case)
             return self._line(head, X_plus, _measure(self.case, X_plus, self.witnesses, None), {})
         rates = getattr(evaluation, "base_rates")(self.case, self.witnesses)  # noqa: B009
-        values = {name: np.atleast_1d(np.asarray(v, dtype=float)) for name, v in rates.items()}
-        metrics = {name: _summary(v, np.arange(len(v))) for name, v in values.items()}
-        return head | {"n": max(map(len, values.values())), "metrics": metrics}
+        metrics = {
+            row["metric"]: {"mean": row["value"], "half": None, "sd": row["sd"], "n": row["n"]}
+            for row in rates.to_dict("records")
+        }
+        n = max(summary["n"] for summary in metrics.values())
+        return head | {"n": n, "seconds": {"case": self.seconds}, "metrics": metrics}
 
     def _line(
         self,
@@ -111,8 +114,8 @@ class Bench:
         values: dict[str, np.ndarray],
         seconds: dict[str, Any],
     ) -> Line:
-        told = row_ids(self.case.encoder.features(X_plus))
-        people = {"x_plus": told} | {name: values[name] for name in KEPT}
+        told = row_ids(X_plus)
+        people = {"x_plus": told} | {name: values[name] for name in KEPT if name in values}
         return head | {
             "n": len(X_plus),
             "distinct": len(np.unique(told)),

@@ -164,7 +164,8 @@ class _Bar:
         self._bar.advance(self._task)
         for line in lines:
             if self._log or "failed" in line:
-                score = line.get("metrics", {}).get("score", {}).get("mean", float("nan"))
-                said = line.get("failed") or f"score {score:.3f}"
+                score = line.get("metrics", {}).get("score")
+                done = "done" if score is None else f"score {score['mean']:.3f}"
+                said = line.get("failed", done)
                 where = f"{line['dataset']}, seed {line['seed']}, {line['label']}"
                 self._console.print(Text(f"{where}: {said}"), soft_wrap=True)
