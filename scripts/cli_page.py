@@ -36,7 +36,8 @@ def _about(parameter: Any) -> str:
     said = str(getattr(parameter, "help", "") or "")
     if parameter.required and parameter.param_type_name == "option":
         said += " Required."
-    if parameter.default not in (None, "", ()) and not callable(parameter.default):
+    unsaid = parameter.default in (None, "", ()) or parameter.default is False
+    if not unsaid and not callable(parameter.default):
         said += f" Default: {parameter.default}."
     return said
 

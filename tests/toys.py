@@ -76,12 +76,18 @@ class Runs:
 
 
 @cache
-def the_case(name: str, seed: int, rows: int | None = 25, nested: bool = False) -> Case:
-    """Made once, with a small forest for a judge."""
+def _case(name: str, seed: int, rows: int | None, nested: bool) -> Case:
     small = partial(RandomForestClassifier, n_estimators=5)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(judge, "RandomForestClassifier", small)
         return make_case(name, seed, rows=rows, nested=nested)
+
+
+def the_case(
+    name: str = "loans", seed: int = 0, rows: int | None = 25, nested: bool = False
+) -> Case:
+    """Made once, with a small forest for a judge."""
+    return _case(name, seed, rows, nested)
 
 
 def in_this_process(monkeypatch: Any) -> Runs:
@@ -89,7 +95,9 @@ def in_this_process(monkeypatch: Any) -> Runs:
     monkeypatch.setitem(DATASETS, "loans", LOANS)
     monkeypatch.setitem(METHODS, "chooser", Chooser)
     monkeypatch.setitem(METHODS, "still", spy.Still)
-    monkeypatch.setattr(bench, "make_case", lambda *a, **k: the_case(*a, **k))
+    monkeypatch.setattr(
+        bench, "make_case", lambda name, seed, rows, nested: the_case(name, seed, rows, nested)
+    )
     stand_in = Runs()
     monkeypatch.setattr(bench, "run_isolated", stand_in)
     return stand_in

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 from rich import box
-from rich.console import Group, JustifyMethod
+from rich.console import Group
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -73,27 +73,28 @@ def _short(label: str) -> str:
 # ---- comparisons --------------------------------------------------------------------------------
 
 
+IN_A_ROW = 7  # metrics beside each other
+
+
 def standings_tables(rows: list[Standing]) -> Group:
     """The methods on one data set; then each against another one, and the times it took."""
+    heads, cells = rendering.head(rows), [rendering.cells(row, rows) for row in rows]
+    blocks = [slice(i, i + IN_A_ROW) for i in range(1, len(heads), IN_A_ROW)]
+    metrics = [_narrow([heads[0], *heads[b]], [[c[0], *c[b]] for c in cells]) for b in blocks]
+    rest = [[row.label, *rendering.against(row)] for row in rows]
     title = Text(rendering.caption(rows), style="italic")
-    metrics = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for place, name in enumerate(rendering.head(rows)):
-        width = max(len(row.label) for row in rows) if place == 0 else None
-        side: JustifyMethod = "right" if place else "left"
-        metrics.add_column(Text(_two_lines(name)), justify=side, min_width=width, overflow="fold")
-    for row in rows:
-        metrics.add_row(*(Text(_two_lines(cell)) for cell in rendering.cells(row, rows)))
-    differences = Table("method", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in rendering.AGAINST:
-        differences.add_column(Text(name), justify="right" if name else "left")
-    for row in rows:
-        differences.add_row(*map(Text, (row.label, *rendering.against(row))))
-    return Group(title, metrics, differences)
+    return Group(title, *metrics, _narrow([heads[0], *rendering.AGAINST], rest))
 
 
-def _two_lines(cell: str) -> str:
-    """A mean above its interval, a name above its arrow: narrow columns."""
-    return cell.replace(" ± ", "\n±").replace(" ↑", "\n↑").replace(" ↓", "\n↓")
+def _narrow(heads: list[str], lines: list[list[str]]) -> Table:
+    """A mean above its interval, a name above its arrow: so it fits into 80 columns."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for place, name in enumerate(heads):
+        label = name.replace("retrained_", "retrained\n").replace(" ↑", "\n↑").replace(" ↓", "\n↓")
+        table.add_column(Text(label), justify="right" if place and name else "left")
+    for line in lines:
+        table.add_row(*(Text(cell.replace(" ± ", "\n±")) for cell in line))
+    return table
 
 
 def metrics_table(rows: list[Standing]) -> Table:

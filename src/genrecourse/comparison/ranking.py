@@ -119,11 +119,18 @@ def difference(
         for line in ours
         if "failed" not in line and line["seed"] in theirs_by_seed
     ]
-    found = [paired(a[metric], b[metric], a["x_plus"], b["x_plus"]) for a, b in pairs]
+    found = [_paired(a, b, metric) for a, b in pairs if metric in a and metric in b]
     if len(found) < 2:
         return found[0] if found else None
     n, clusters = sum(each.n for each in found), sum(each.clusters for each in found)
     return over_seeds([each.mean for each in found], n, clusters)
+
+
+def _paired(a: dict[str, np.ndarray], b: dict[str, np.ndarray], metric: str) -> Interval:
+    """Of the people of whom both have a number."""
+    known = ~np.isnan(a[metric] - b[metric])
+    columns = (a[metric], b[metric], a["x_plus"], b["x_plus"])
+    return paired(*(column[known] for column in columns))
 
 
 def _means(lines: Iterable[Line], metric: str) -> list[float]:

@@ -14,7 +14,10 @@ from genrecourse.comparison.results import TABLES, Line
 from genrecourse.metrics import METRICS
 
 # Columns of the tables, as far as there are such metrics; the CSV file has every metric.
-SHOWN = (RANKED_BY, "val", "lof", "cost", "h_valid", "changes", "violations")
+SHOWN = (
+    *(RANKED_BY, "val", "lof", "cost", "h_valid", "changes", "violations"),
+    *("retrained_seed", "retrained_bootstrap", "noise"),
+)
 ARROWS = {"higher": " ↑", "lower": " ↓"}
 
 

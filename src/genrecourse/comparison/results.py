@@ -7,7 +7,6 @@ line only; that one is dropped when the file is opened again, and its run is don
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import os
 import warnings
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import pandas as pd
 
 from genrecourse.errors import UserError
 
@@ -160,9 +160,18 @@ def unpack_people(line: Line) -> dict[str, np.ndarray]:
     return {name: unpack_numbers(text, ids=name == "x_plus") for name, text in packed.items()}
 
 
-def row_ids(F: np.ndarray) -> np.ndarray:
-    """(n,) of 32 bits for rows of features; equal rows have equal ids."""
-    rows = np.round(F, 9) + 0.0  # no -0.0
-    rows[np.isnan(rows)] = np.nan  # one kind of nan
-    digests = [hashlib.blake2b(row.tobytes(), digest_size=4).digest() for row in rows]
-    return np.frombuffer(b"".join(digests), dtype="<u4").astype(np.uint32)
+def row_ids(X: pd.DataFrame) -> np.ndarray:
+    """(n,) of 32 bits for the rows of a table; equal rows have equal ids, in whatever table."""
+    table = {
+        name: _numbers(column) if pd.api.types.is_numeric_dtype(column.dtype) else column
+        for name, column in X.reset_index(drop=True).items()
+    }
+    return _HALF & pd.util.hash_pandas_object(pd.DataFrame(table), index=False).to_numpy()
+
+
+_HALF = np.uint64(2**32 - 1)
+
+
+def _numbers(column: pd.Series) -> np.ndarray:
+    """Of one kind and precision; no -0.0."""
+    return np.round(column.to_numpy(dtype=np.float64, na_value=np.nan), 9) + 0.0

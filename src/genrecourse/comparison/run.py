@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from genrecourse.comparison.bench import EXTRAS, Bench
+from genrecourse.comparison.bench import Bench
 from genrecourse.comparison.entries import BOUNDS, Entry, check_entries, heads
 from genrecourse.comparison.results import Line, ResultsFile
 from genrecourse.datasets import DATASETS, load_dataset
@@ -78,7 +78,7 @@ def compare(
 
 def bounds() -> list[Entry]:
     """What stands beside the methods in every table, and is none."""
-    return [Entry(name, name) for name in BOUNDS if name == "ceiling" or EXTRAS]
+    return [Entry(name, name) for name in BOUNDS]
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,8 @@ class _Bar:
         self._bar.advance(self._task)
         for line in lines:
             if self._log or "failed" in line:
-                score = line.get("metrics", {}).get("score", {}).get("mean", float("nan"))
-                said = line.get("failed") or f"score {score:.3f}"
+                score = line.get("metrics", {}).get("score")
+                done = "done" if score is None else f"score {score['mean']:.3f}"
+                said = line.get("failed", done)
                 where = f"{line['dataset']}, seed {line['seed']}, {line['label']}"
                 self._console.print(Text(f"{where}: {said}"), soft_wrap=True)
