@@ -19,7 +19,8 @@ from genrecourse.training import TrainingPlan, train
 
 N_COPIES = 8
 HIDDEN = (10, 10, 10)
-STEPS, BATCH, RATE = 3000, 128, 4e-3
+BATCH, RATE = 128, 4e-3
+EPOCHS, LEAST, MOST = 80, 200, 3000  # passes over the rows, but so many batches
 
 
 class Copies(nn.Module):
@@ -71,7 +72,8 @@ def fit_copies(Z: Array, favourable: np.ndarray, accepted: np.ndarray, seed: int
         # the copies share no weight: each learns as if alone, whatever their number
         return N_COPIES * nn.functional.binary_cross_entropy_with_logits(logits, outcome[rows])
 
-    train(copies, loss, batches(), TrainingPlan(steps=STEPS, lr=RATE, eval_every=0))
+    steps = min(max(EPOCHS * len(Z) // BATCH, LEAST), MOST)
+    train(copies, loss, batches(), TrainingPlan(steps=steps, lr=RATE, eval_every=0))
     with torch.no_grad():
         share = 1 - float(np.mean(accepted))
         copies.cutoff.copy_(copies.logits(inputs).quantile(share, dim=1, keepdim=True))
