@@ -271,16 +271,15 @@ def evaluate(
     X_plus = method.recourse(case.people)
     took["row_seconds"] = ((time.perf_counter() - started) / len(X_plus), len(X_plus))
     log_prob = method.log_prob(X_plus, given=case.people) if hasattr(method, "log_prob") else None
-    rows = tidy(
-        measure(case, X_plus, witnesses, log_prob),
-        dataset=case.name,
-        method=name or type(method).__name__,
-        params=params_of(method),
-        seed=case.seed,
-    )
-    times = [{"metric": m, "value": v, "n": n, "sd": np.nan} for m, (v, n) in took.items()]
-    labels = rows.iloc[0][["dataset", "method", "params", "seed"]].to_dict()
-    return pd.concat([rows, pd.DataFrame([labels | t for t in times])], ignore_index=True)
+    labels: dict[str, Any] = {
+        "dataset": case.name,
+        "method": name or type(method).__name__,
+        "params": params_of(method),
+        "seed": case.seed,
+    }
+    rows = tidy(measure(case, X_plus, witnesses, log_prob), **labels)
+    times = [{**labels, "metric": m, "value": v, "n": n} for m, (v, n) in took.items()]
+    return pd.concat([rows, pd.DataFrame(times)], ignore_index=True)
 
 
 def _check_same_h(method: Method, case: Case) -> None:
