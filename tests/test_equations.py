@@ -1485,7 +1485,7 @@ def test_each_epoch_visits_every_source_once_with_a_new_target(
     n_sources = round(0.9 * ((_score(X) <= 0.5) & (y == 0)).sum())
     per_epoch = n_sources // batch
     training = Training(epochs=2, bounds=None, batch_size=batch, patience=None)
-    method = _genre(lam=0.5, training=training).fit(X, y)
+    method = _genre(refine=False, lam=0.5, training=training).fit(X, y)
     assert len(pairs) == 2 * per_epoch
     first, second = pairs[:per_epoch], pairs[per_epoch:]
     for epoch in (first, second):
@@ -1520,7 +1520,7 @@ def test_an_immutable_matched_by_bin_is_carried_over_and_h_asked_again(
     monkeypatch.setattr(RecourseDensity, "loss", spy)
     schema = Schema.infer(X, immutable=["rate"])  # a number of hundreds of values
     training = Training(steps=20, batch_size=64, patience=None)
-    method = _genre(schema=schema, n_bins=3, lam=0.5, training=training).fit(X, y)
+    method = _genre(schema=schema, n_bins=3, lam=0.5, refine=False, training=training).fit(X, y)
     x, x_plus = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     np.testing.assert_array_equal(x_plus[:, 1], x[:, 1])
     encoder = method.encoder_
