@@ -11,10 +11,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUNTIME := $(VENV)/.runtime
 
-.PHONY: help demo venv lint test docs soak bench clean
+.PHONY: help demo venv lint test docs soak bench paper-quick paper clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(RUNTIME) ## train on German credit, show plans, write demo/report.html
 	$(BIN)/genrecourse demo --folder demo
@@ -55,6 +55,12 @@ soak: $(STAMP) ## the property tests on 100,000 rows, into benchmarks/results/so
 
 bench: $(STAMP) ## every benchmarks/bench_*.py, in turn
 	@shopt -s failglob; for script in benchmarks/bench_*.py; do $(BIN)/python "$$script"; done
+
+paper-quick: $(STAMP) ## the paper's tables and figures, one seed and 200 people, into paper/results/quick
+	$(BIN)/python -m paper all --quick
+
+paper: $(STAMP) ## the same with five seeds and all people: hours; goes on where it was stopped
+	$(BIN)/python -m paper all
 
 clean: ## remove caches and build products; leave .venv
 	rm -rf build dist demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -222,6 +222,16 @@ class TakesAnything(After):
         return X_plus
 
 
+class Obliging(Base):
+    def recourse(self, X: pd.DataFrame, **request: Any) -> pd.DataFrame:
+        return super().recourse(X)
+
+
+class ChecksTooLate(Base):
+    def recourse(self, X: pd.DataFrame, **request: Any) -> pd.DataFrame:
+        return X if self.classifier_.accepts(X).all() else super().recourse(X, **request)
+
+
 class Crashes(Base):
     def fit(self, X: Any, y: Any = None) -> Any:
         try:
@@ -284,6 +294,8 @@ SPOILT = [
     (SeedsGlobally, "global_random_state"),
     (TakesAnything, "bad_tables"),
     (Crashes, "bad_outcomes"),
+    (Obliging, "request"),
+    (ChecksTooLate, "request"),
     (Crashes, "one_outcome"),
     (FlatDraws, "sample"),
     (NoMass, "log_prob"),

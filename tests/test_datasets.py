@@ -12,11 +12,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import requests
 
-from genrecourse import datasets
+from genrecourse import datasets, loan
 from genrecourse.datasets import (
     CF_DATA_URL,
     DATASETS,
@@ -43,7 +44,9 @@ IMMUTABLE = {
     "adult": ["race", "sex"],
     "adult-carla": ["race", "sex"],
     "compas": ["race", "sex"],
+    "loan": ["sex", "dependants"],
 }
+DIRECTIONS = {"loan": {"age": "increase", "education": "increase", "job_years": "increase"}}
 ADULT_CATEGORIES = [
     *("workclass", "marital-status", "occupation", "relationship", "race", "sex"),
     "native-country",
@@ -57,6 +60,7 @@ CATEGORIES = {
     "adult": ADULT_CATEGORIES,
     "adult-carla": ADULT_CATEGORIES,
     "compas": ["two_year_recid", "c_charge_degree", "race", "sex"],
+    "loan": ["sex", "education", "housing", "purpose"],
 }
 
 
@@ -98,7 +102,9 @@ def test_schema_says_what_the_protocol_says(name: str) -> None:
     schema = load_dataset(name).schema
     assert [f.name for f in schema if f.role == "immutable"] == IMMUTABLE.get(name, [])
     assert [f.name for f in schema if f.is_category] == CATEGORIES.get(name, [])
-    assert all(f.direction == "any" and f.max_step is None for f in schema)
+    directions = {f.name: f.direction for f in schema if f.direction != "any"}
+    assert directions == DIRECTIONS.get(name, {})
+    assert all(f.max_step is None for f in schema)
 
 
 @pytest.mark.parametrize("name", each(DATASETS))
@@ -190,6 +196,98 @@ def test_corr_is_two_correlated_gaussians() -> None:
         assert points["x2"].mean() == pytest.approx(0.0, abs=0.15)
 
 
+# ---- the loan table, whose truth is known -----------------------------------------------------
+
+PERSON = {
+    "age": 40,
+    "sex": "female",
+    "education": "vocational",
+    "job_years": 0,
+    "dependants": 2,
+    "income": 2550,
+    "housing": "renting",
+    "savings": 0,
+    "debt": 0,
+    "purpose": "car",
+    "amount": 12750,
+    "duration": 20,
+}
+
+
+def chance(**changes: Any) -> float:
+    return float(loan.true_probability(pd.DataFrame([{**PERSON, **changes}]))[0])
+
+
+def test_the_truth_of_the_loan_table_by_hand() -> None:
+    # income a head 2550 / 1.7 = 1500; burden 12750 / 20 / 2550 = 0.25; no savings, no years
+    logit = 0.0 - 0.0 + 2.5 * (0 - 0.3) + 0.6 * (0 - 1.5) - 0.5 + 0.1
+    assert chance() == pytest.approx(1 / (1 + np.exp(-logit)))
+    # a business at the start: 0.5 worse than a car, and 1.2 for the job of under two years
+    worse = logit - 0.5 - 1.2
+    assert chance(purpose="business") == pytest.approx(1 / (1 + np.exp(-worse)))
+    # debts of 30,600 cost 510 a month, a fifth of the income; savings as large as the amount
+    other = logit - 10 * 0.2 + 2.5 * 0.5
+    assert chance(debt=30_600, savings=12_750) == pytest.approx(1 / (1 + np.exp(-other)))
+
+
+def test_the_truth_holds_neither_age_nor_sex_nor_education() -> None:
+    assert chance(age=60, sex="male", education="degree") == chance()
+    for better in (
+        {"job_years": 3},
+        {"dependants": 0},
+        {"income": 3000},
+        {"housing": "owner"},
+        {"savings": 2000},
+        {"purpose": "home"},
+        {"amount": 10_000},
+        {"duration": 36},
+    ):
+        assert chance(**better) > chance() + 0.01, better
+    assert chance(debt=5000) < chance() - 0.01
+
+
+def test_loans_are_repaid_as_often_as_the_truth_says() -> None:
+    data = load_dataset("loan")
+    assert data.truth is loan.true_probability
+    X, y = pd.concat([data.X_train, data.X_test]), pd.concat([data.y_train, data.y_test])
+    p = data.truth(X)
+    assert (len(data.X_train), len(data.X_test)) == (8000, 2000)
+    assert 0.4 < y.mean() < 0.7
+    for part in np.array_split(np.argsort(p), 10):
+        spread = np.sqrt((p[part] * (1 - p[part])).sum())
+        assert abs((y.to_numpy()[part] - p[part]).sum()) < 4 * spread
+    assert p.std() > 0.25  # a row tells a good deal
+
+
+def test_the_loan_table_follows_its_mechanism() -> None:
+    X = load_dataset("loan").X_train
+    assert loan.possible(X).all()
+    # what is drawn from what: women earn less, and the truth knows it through income alone
+    by_sex = X.groupby("sex")["income"].median()
+    assert by_sex["male"] / by_sex["female"] == pytest.approx(np.exp(0.09), abs=0.03)
+    assert X.groupby("education")["income"].median()[list(loan.EDUCATION)].is_monotonic_increasing
+    assert X["age"].corr(X["job_years"]) > 0.3
+    assert X["income"].corr(X["savings"], method="spearman") > 0.1
+    assert set(X["duration"] % 6) == {0}
+
+
+def test_who_is_possible_by_hand() -> None:
+    rows = [(40, 22, "degree"), (40, 23, "degree"), (21, 3, "school"), (21, 0, "degree")]
+    X = pd.DataFrame(rows, columns=["age", "job_years", "education"])
+    assert loan.possible(X).tolist() == [True, False, True, False]
+
+
+def test_the_loan_table_follows_the_seed() -> None:
+    first, again, other = (load_dataset("loan", seed) for seed in (3, 3, 4))
+    pd.testing.assert_frame_equal(first.X_train, again.X_train)
+    pd.testing.assert_series_equal(first.y_test, again.y_test)
+    assert not first.X_train.equals(other.X_train)
+
+
+def test_no_other_data_set_claims_to_know_the_truth() -> None:
+    assert [name for name, entry in DATASETS.items() if entry.truth is not None] == ["loan"]
+
+
 def test_the_seed_does_not_touch_loaded_sets() -> None:
     pd.testing.assert_frame_equal(load_dataset("german", 1).X_train, load_dataset("german").X_train)
 
@@ -257,7 +355,7 @@ def test_unknown_name_lists_the_names() -> None:
 
 @pytest.mark.usefixtures("cache")
 def test_what_is_local_without_a_download() -> None:
-    assert [name for name in DATASETS if is_local(name)] == ["german", "adult", *MADE]
+    assert [name for name in DATASETS if is_local(name)] == ["german", "adult", *MADE, "loan"]
 
 
 @pytest.mark.usefixtures("cache", "no_network")

@@ -181,7 +181,7 @@ def run_shell(line: str) -> None:
             words = [
                 *words[:2],
                 "--help",
-            ]  # test_report and test_cli run them
+            ]  # test_report, test_cli and test_compare_command run them
         done = CliRunner().invoke(cli.app, words[1:])
         assert done.exit_code == 0, (line, done.output, done.exception)
     elif words[0] == "make":

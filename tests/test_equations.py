@@ -25,9 +25,16 @@ from genrecourse import methods
 from genrecourse.constraints import Rules
 from genrecourse.cost import Cost
 from genrecourse.encoding import TableEncoder
+from genrecourse.genre import any_lam as any_lam_module
 from genrecourse.genre import bins as bins_module
 from genrecourse.genre import pairs as pairs_module
 from genrecourse.genre import sample as sample_module
+from genrecourse.genre.any_lam import (
+    LAM_RANGE,
+    AnyLamPairs,
+    draw_from_q,
+    make_any_lam_pairs,
+)
 from genrecourse.genre.bins import Bins, make_bins
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.model import NetConfig, RecourseNet, make_knots
@@ -41,7 +48,7 @@ from genrecourse.genre.pairs import (
     q_weights,
 )
 from genrecourse.genre.sample import Draws, sample
-from genrecourse.genre.select import select, select_verified
+from genrecourse.genre.select import SHORTLIST, expected_score, select
 from genrecourse.methods.genre import GenRe, Training
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Feature, Schema
@@ -388,6 +395,89 @@ def test_draws_of_different_sources_are_their_own() -> None:
     order = rng.permutation(len(pairs))
     nearest = case.costs.argmin(axis=1)
     np.testing.assert_array_equal(pairs.draw(order, rng), nearest[pairs.source[order]])
+
+
+# ---- Eq. (6) at any lam -------------------------------------------------------------------------
+
+LAMS = (0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+@pytest.mark.parametrize("lam", LAMS)
+def test_draws_at_a_lam_of_their_own_match_q(lam: float) -> None:
+    """An even grid of u instead of chance: each target comes as often as Q says, to within one."""
+    case, n = random_case(4), 2000
+    u = torch.arange(1, n + 1, dtype=torch.float64) / n
+    q = reference_q(case.costs, lam)
+    reach = np.isfinite(case.costs).sum(axis=1)
+    for i in np.argsort(reach)[[-1, -2, -10]]:
+        assert reach[i] > 4
+        costs = torch.as_tensor(case.costs[[i]]).expand(n, -1).contiguous()
+        drawn = draw_from_q(costs, torch.full((n,), lam, dtype=torch.float64), u)
+        counts = np.bincount(drawn, minlength=q.shape[1])
+        assert np.abs(counts - n * q[i]).max() <= 1 + 1e-6
+        assert (counts[q[i] == 0] == 0).all()
+
+
+def _any_lam_pairs(case: Case, n_draws: int, seed: int = 0) -> AnyLamPairs:
+    n, rng = case.n_sources, np.random.default_rng(seed)
+    known = (case.Z[:n], case.F[:n], case.targets, case.encoder, case.rules)
+    return make_any_lam_pairs(*known, n_draws=n_draws, rng=rng)
+
+
+def _surprise(case: Case, pairs: AnyLamPairs, which: np.ndarray, factor: float) -> float:
+    """By how many standard deviations the draws cost more than Q at factor * lam expects."""
+    gap, variance = 0.0, 0.0
+    for i, index, lam, mine in zip(pairs.source, pairs.index, pairs.lam, which, strict=True):
+        costs, index, lam = case.costs[i], index[mine], lam[mine]
+        q = reference_q(np.repeat(costs[None], len(lam), axis=0), factor * lam[:, None])
+        finite = np.where(np.isfinite(costs), costs, 0.0)
+        gap += float((costs[index] - q @ finite).sum())  # infinite if a draw is not feasible
+        variance += float((q @ finite**2 - (q @ finite) ** 2).sum())
+    return gap / variance**0.5
+
+
+def test_pairs_of_any_lam_follow_q_at_their_own_lam() -> None:
+    case = random_case(4, n_sources=120)
+    pairs = _any_lam_pairs(case, 64)
+    np.testing.assert_array_equal(pairs.source, case.pairs(1.0, 10).source)
+    assert len(pairs) < case.n_sources  # who has no target is left out
+    assert pairs.index.shape == pairs.lam.shape == (len(pairs), 64)
+    low, high = np.log(LAM_RANGE)
+    share = (np.log(pairs.lam) - low) / (high - low)
+    assert stats.kstest(share.reshape(-1), "uniform").pvalue > 0.001
+    for part in (share < 0.5, share >= 0.5):
+        assert abs(_surprise(case, pairs, part, 1.0)) < 3.5
+        assert _surprise(case, pairs, part, 2.0) > 7  # and another lam would be seen
+        assert _surprise(case, pairs, part, 0.5) < -7
+
+
+def test_pairs_of_any_lam_do_not_depend_on_the_size_of_a_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = random_case(4)
+    whole = _any_lam_pairs(case, 8)
+    monkeypatch.setattr(pairs_module, "BLOCK_ENTRIES", 300)
+    parts = _any_lam_pairs(case, 8)
+    np.testing.assert_array_equal(whole.index, parts.index)
+    np.testing.assert_array_equal(whole.lam, parts.lam)
+
+
+def test_pairs_of_any_lam_are_drawn_ahead_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    case, rng = random_case(4), np.random.default_rng(0)
+    assert _any_lam_pairs(case, 50).index.shape[1] == 50
+    monkeypatch.setattr(any_lam_module, "MOST_PAIRS", 130)  # 40 sources
+    assert _any_lam_pairs(case, 50).index.shape[1] == 3
+    pairs = _any_lam_pairs(case, 3)
+    rows = rng.integers(0, len(pairs), 500)
+    index, lam = pairs.draw(rows, rng)
+    drawn = set(zip(rows.tolist(), index.tolist(), lam.tolist(), strict=True))
+    assert drawn == {
+        (i, int(pairs.index[i, r]), float(pairs.lam[i, r]))
+        for i in range(len(pairs))
+        for r in range(3)
+        if (i, int(pairs.index[i, r]), float(pairs.lam[i, r])) in drawn
+    }
+    assert len(drawn) > 1.5 * len(pairs)  # not always the same one
 
 
 MEMORY_SCRIPT = """
@@ -747,7 +837,7 @@ def toy(rules: str = "free", *, keep: bool = True, seed: int = 0, sharp: float =
 
 
 def make_density(
-    case: Case, *, n_bins: int, keep: bool = True, lam: float = 1.0, seed: int = 0
+    case: Case, *, n_bins: int, keep: bool = True, lam: Any = 1.0, seed: int = 0
 ) -> RecourseDensity:
     decoded = np.flatnonzero(~case.rules.immutable)
     is_number = np.array([not f.is_category for f in case.schema])
@@ -763,23 +853,28 @@ def make_density(
     return RecourseDensity(net.eval(), bins, case.rules, weights, keep=keep)
 
 
-def fit(density: RecourseDensity, case: Case, pairs: Pairs, steps: int, batch: int = 256) -> float:
+def fit(density: RecourseDensity, case: Case, pairs: Any, steps: int, batch: int = 256) -> float:
     """Algorithm 1, lines 4-9, in brief; the loss at the end."""
     rng, generator = np.random.default_rng(0), torch.Generator().manual_seed(0)
     immutable = case.rules.immutable
 
-    def batches() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    def batches() -> Iterator[tuple[torch.Tensor, ...]]:
         while True:
             rows = rng.integers(0, len(pairs), batch)
-            x, x_plus = case.F[pairs.source[rows]], case.targets.F[pairs.draw(rows, rng)].copy()
+            drawn = pairs.draw(rows, rng)
+            target, *lam = drawn if isinstance(drawn, tuple) else (drawn,)
+            x, x_plus = case.F[pairs.source[rows]], case.targets.F[target].copy()
             x_plus[:, immutable] = x[:, immutable]
-            yield torch.as_tensor(x), torch.as_tensor(x_plus)
+            yield tuple(map(torch.as_tensor, (x, x_plus, *lam)))
+
+    def loss(pair: tuple[torch.Tensor, ...]) -> torch.Tensor:
+        return density.loss(pair[0], pair[1], generator, *pair[2:])
 
     plan = TrainingPlan(steps=steps, lr=1e-2, eval_every=0)
     stream = batches()
-    train(density.net, lambda p: density.loss(p[0], p[1], generator), stream, plan)
+    train(density.net, loss, stream, plan)
     with torch.no_grad():
-        return float(np.mean([density.loss(*next(stream), generator) for _ in range(8)]))
+        return float(np.mean([loss(next(stream)) for _ in range(8)]))
 
 
 PEOPLE = [(2.0, "u", "p"), (5.0, "v", "q"), (7.5, "u", "unseen"), (0.0, "v", "r")]
@@ -1015,6 +1110,53 @@ def test_cached_decoding_equals_uncached(mixed: tuple[Case, RecourseDensity], si
     np.testing.assert_allclose(fast.log_prob, slow.log_prob, atol=1e-5)
 
 
+@pytest.fixture(scope="module")
+def mixed_any() -> tuple[Case, RecourseDensity]:
+    """The same features, under a net that reads lam."""
+    case = random_case(7, n_sources=60, n_targets=150)
+    density = make_density(case, n_bins=8, seed=3, lam="any")
+    with torch.no_grad():
+        density.net.head *= 3
+    return case, density
+
+
+@pytest.mark.parametrize("lam", [0.5, 2.5, 10.0])
+def test_cached_decoding_at_a_lam_equals_uncached(
+    mixed_any: tuple[Case, RecourseDensity], lam: float
+) -> None:
+    case, density = mixed_any
+    settings: dict[str, Any] = {"temperature": 0.8, "noise": KeyedNoise(6), "lam": lam}
+    fast = sample(density, case.F[:40], 16, **settings)
+    slow = sample(density, case.F[:40], 16, **settings, cached=False)
+    np.testing.assert_array_equal(fast.F, slow.F)
+    np.testing.assert_allclose(fast.log_prob, slow.log_prob, atol=1e-5)
+    x = torch.as_tensor(case.F[:40])
+    for i in range(16):  # a draw's own bookkeeping is log_prob at that lam, and at no other
+        x_plus = torch.as_tensor(fast.F[:, i])
+        np.testing.assert_allclose(density.log_prob(x_plus, x, lam), fast.log_prob[:, i], atol=1e-4)
+        other = density.log_prob(x_plus, x, 1.0).numpy()
+        assert (np.abs(other - fast.log_prob[:, i]) > 1e-3).mean() > 0.9
+
+
+def test_lam_is_both_a_token_and_the_factor_of_the_known_cost(
+    mixed_any: tuple[Case, RecourseDensity],
+) -> None:
+    case, density = mixed_any
+    x = torch.as_tensor(case.F[:20])
+    fed = torch.as_tensor(case.targets.F[:20][:, density.decoded.numpy()])
+    cost, net = density.choice_cost(x), density.net
+    low, high = torch.full((20,), 1.0), torch.full((20,), 4.0)
+    with torch.no_grad():
+        at_low, at_high = net(x, fed, cost, low), net(x, fed, cost, high)
+        free_low, free_high = net(x, fed, 0 * cost, low), net(x, fed, 0 * cost, high)
+        each = net(x, fed, cost, torch.where(torch.arange(20) < 7, low, high))
+    scale = net.cost_scale[:, None]
+    torch.testing.assert_close(free_low - at_low, 1.0 * scale * cost)
+    torch.testing.assert_close(free_high - at_high, 4.0 * scale * cost)
+    assert ((free_low - free_high).abs() > 1e-4).any(-1).all()  # the token is seen from everywhere
+    torch.testing.assert_close(each, torch.cat([at_low[:7], at_high[7:]]))  # a row has its own
+
+
 def test_draws_keep_every_rule(mixed: tuple[Case, RecourseDensity]) -> None:
     case, density = mixed
     draws = sample(density, case.F[:60], 64, temperature=2.0, noise=KeyedNoise(7))
@@ -1091,9 +1233,9 @@ def test_draws_do_not_depend_on_neighbours_order_or_chunks(
     shapes: set[int] = set()
     real = RecourseNet.encode
 
-    def spy(self: RecourseNet, x: torch.Tensor) -> Any:
+    def spy(self: RecourseNet, x: torch.Tensor, *lam: Any) -> Any:
         shapes.add(len(x))
-        return real(self, x)
+        return real(self, x, *lam)
 
     monkeypatch.setattr(RecourseNet, "encode", spy)
     whole = draw(slice(None))
@@ -1197,10 +1339,9 @@ def test_eq_8_bounds_eq_7() -> None:
         assert tight == pytest.approx(-math.log((uniform * kernel).sum()), abs=1e-9)
 
 
-def test_training_brings_r_theta_to_q() -> None:
-    """Few targets, so that Q is known in full: the trained net gives each person Q itself."""
+def few_targets(n_sources: int = 60) -> Case:
+    """So few that Q is known in full."""
     rng = np.random.default_rng(0)
-    n_sources, lam = 60, 3.0
     accepted = pd.DataFrame(
         {"a": [6.0, 7.0, 7.0, 8.0, 10.0, 10.0], "g": list("uuvuvv"), "c": list("pqpqrp")}
     )
@@ -1218,26 +1359,48 @@ def test_training_brings_r_theta_to_q() -> None:
             Feature(name="c", kind="category", categories=("p", "q", "r")),
         )
     )
-    case = Case(pd.concat([rejected, accepted], ignore_index=True), schema, n_sources)
+    return Case(pd.concat([rejected, accepted], ignore_index=True), schema, n_sources)
+
+
+def distances_to_q(
+    density: RecourseDensity, case: Case, q: np.ndarray, lam: float | None = None
+) -> np.ndarray:
+    """Total variation between R_theta and Q, for each source."""
+    x = torch.as_tensor(case.F[: len(q)]).repeat_interleave(q.shape[1], 0)
+    x_plus = torch.as_tensor(np.tile(case.targets.F, (len(q), 1)))
+    r = density.log_prob(x_plus, x, lam).exp().numpy().reshape(q.shape)
+    # all mass elsewhere is off Q's support
+    return total_variation(r, q) + 0.5 * (1 - r.sum(axis=1))
+
+
+def test_training_brings_r_theta_to_q() -> None:
+    """The trained net gives each person Q itself."""
+    case, lam = few_targets(), 3.0
     pairs = case.pairs(lam, 50)
     q = reference_q(case.costs, lam)
     density = make_density(case, n_bins=8, lam=lam)
-
-    def distances() -> np.ndarray:
-        x = torch.as_tensor(case.F[:n_sources]).repeat_interleave(len(accepted), 0)
-        x_plus = torch.as_tensor(np.tile(case.targets.F, (n_sources, 1)))
-        r = density.log_prob(x_plus, x).exp().numpy().reshape(q.shape)
-        # all mass elsewhere is off Q's support
-        return total_variation(r, q) + 0.5 * (1 - r.sum(axis=1))
-
-    before = distances()
+    before = distances_to_q(density, case, q)
     loss = fit(density, case, pairs, steps=250)
-    after = distances()
+    after = distances_to_q(density, case, q)
     assert before.mean() > 0.4
     assert after.mean() < 0.05
     assert after.max() < 0.15
     entropy = -np.where(q > 0, q * np.log(np.where(q > 0, q, 1.0)), 0.0).sum(axis=1).mean()
     assert loss == pytest.approx(entropy, abs=0.08)  # the least that cross-entropy can be
+
+
+def test_training_brings_one_r_theta_to_q_at_every_lam() -> None:
+    """One net, told lam: Q itself at each of five, and not that of another."""
+    case = few_targets()
+    density = make_density(case, n_bins=8, lam="any")
+    fit(density, case, _any_lam_pairs(case, 1000), steps=200)
+    for lam in LAMS:
+        q = reference_q(case.costs, lam)
+        distance = distances_to_q(density, case, q, lam)
+        assert distance.mean() < 0.1
+        assert distance.max() < 0.3
+    far = distances_to_q(density, case, reference_q(case.costs, 10.0), 0.5)
+    assert far.mean() > 0.3
 
 
 # ---- both algorithms as GenRe composes them -----------------------------------------------------
@@ -1390,9 +1553,9 @@ def test_each_row_is_encoded_once_for_all_its_draws(monkeypatch: pytest.MonkeyPa
     encoded: list[int] = []
     real = RecourseNet.encode
 
-    def spy(self: RecourseNet, x: torch.Tensor) -> Any:
+    def spy(self: RecourseNet, x: torch.Tensor, *lam: Any) -> Any:
         encoded.append(len(x))
-        return real(self, x)
+        return real(self, x, *lam)
 
     monkeypatch.setattr(RecourseNet, "encode", spy)
     F = np.concatenate([it.x(*person).numpy() for person in PEOPLE])
@@ -1445,10 +1608,17 @@ def test_selection_by_likelihood_and_cost_among_those_that_clear_the_margin() ->
 
 
 class _KnownVerifier(Verifier):
-    """Believes what is written in the rows: column 0 P(valid), column 1 P(plausible)."""
+    """Believes what is written in the rows: column 0 P(valid), column 1 P(plausible), and columns
+    2 and 3, where there are any, the least sure copy of h and P(valid under noise)."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []
+
+    def robust(self, Z: np.ndarray) -> np.ndarray:
+        return Z[:, 2] if Z.shape[1] > 2 else np.ones(len(Z))
+
+    def steady(self, Z: np.ndarray) -> np.ndarray:
+        return Z[:, 3] if Z.shape[1] > 2 else np.ones(len(Z))
 
     def valid(self, Z: np.ndarray, confidence: np.ndarray) -> np.ndarray:
         return Z[:, 0]
@@ -1464,10 +1634,10 @@ PLAUSIBLE = np.array([[1.0, 0.5, 0.4, 1.0], [1.0, 0.3, 1.0, 1.0], [1.0, 1.0, 0.1
 
 def _verified(margin: float, n_features: int = 2, plausible: np.ndarray = PLAUSIBLE) -> list[int]:
     rows = np.stack([VALID, plausible], axis=-1)
-    chosen = select_verified(
-        rows, CONFIDENCE, PRICE, _KnownVerifier(), n_features=n_features, margin=margin
+    score = expected_score(
+        rows, CONFIDENCE, PRICE, _KnownVerifier(), n_features=n_features, margin=margin, safety=0.5
     )
-    return chosen.tolist()
+    return score.argmax(axis=1).tolist()
 
 
 def test_selection_by_expected_score() -> None:
@@ -1483,29 +1653,50 @@ def test_selection_by_expected_score() -> None:
 def test_selection_with_nothing_accepted_takes_the_highest_h() -> None:
     rows = np.stack([VALID, PLAUSIBLE], axis=-1)
     h = CONFIDENCE / 2
-    chosen = select_verified(rows, h, PRICE, _KnownVerifier(), n_features=2, margin=0.5)
-    assert chosen.tolist() == h.argmax(axis=1).tolist()
+    score = expected_score(rows, h, PRICE, _KnownVerifier(), n_features=2, margin=0.5, safety=0.5)
+    assert score.argmax(axis=1).tolist() == h.argmax(axis=1).tolist()
+
+
+def test_selection_counts_robustness() -> None:
+    """Three draws for one person, equally valid and plausible; the cheapest is the riskiest."""
+    robust, steady = np.array([[0.4, 0.6, 0.6]]), np.array([[0.9, 0.5, 0.9]])
+    ones, price = np.ones((1, 3)), np.array([[0.0, 0.2, 0.4]])
+    rows = np.stack([ones, ones, robust, steady], axis=-1)
+
+    def pick(safety: float) -> int:
+        verifier = _KnownVerifier()
+        score = expected_score(rows, ones, price, verifier, n_features=1, margin=0.5, safety=safety)
+        return int(score.argmax())
+
+    # 2 - 3 * 0.1 + s * 0.9, 2 - 0.2 + s * 0.5, 2 - 0.4 + s * 0.9: the first lacks 0.1 of a copy
+    assert pick(safety=0.0) == 1
+    rows[0, 0, 2] = 0.5  # which now accepts
+    assert pick(safety=0.0) == 0
+    rows[0, 0, 3] = 0.0
+    assert pick(safety=1.0) == 2
 
 
 def test_selection_looks_at_a_short_list_of_distinct_draws() -> None:
-    """Plausibility is dear: asked for the eight best distinct draws, copies taking one seat."""
-    n = 40
-    valid = np.repeat(np.linspace(0.99, 0.6, 20), 2)[None]  # each draw came twice
+    """Plausibility is dear: asked for the best distinct draws, copies taking one seat."""
+    n = 4 * SHORTLIST
+    valid = np.repeat(np.linspace(0.99, 0.6, n // 2), 2)[None]  # each draw came twice
     plausible = np.zeros((1, n))
-    plausible[0, 14], plausible[0, 16] = 1.0, 1.0  # the eighth and the ninth best
+    last = 2 * (SHORTLIST - 1)
+    plausible[0, last], plausible[0, last + 2] = 1.0, 1.0  # the last on the list and the next
     verifier = _KnownVerifier()
     rows = np.stack([valid, plausible], axis=-1)
     ones, free = np.full((1, n), 0.9), np.zeros((1, n))
-    chosen = select_verified(rows, ones, free, verifier, n_features=1, margin=0.5)
-    assert chosen.tolist() == [14]
-    assert verifier.asked == [8]
+    score = expected_score(rows, ones, free, verifier, n_features=1, margin=0.5, safety=0.5)
+    assert score.argmax() == last
+    assert np.isfinite(score).sum() == SHORTLIST
+    assert verifier.asked == [SHORTLIST]
 
 
 def test_genre_selects_what_its_own_draws_offer() -> None:
     X, y = _credit()
     people = X[_score(X) <= 0.5].head(60)
     for rule, margin in (("paper", 0.5), ("likelihood", 0.5), ("likelihood", 0.9)):
-        method = _genre(select=rule, cost_weight=0.0, margin=margin).fit(X, y)
+        method = _genre(select=rule, refine=False, cost_weight=0.0, margin=margin).fit(X, y)
         drawn = method.sample(people, method.n_draws)
         own = people.loc[drawn.index.get_level_values(0)]
         h = pd.Series(_score(drawn), drawn.index)
@@ -1529,4 +1720,4 @@ def test_the_papers_settings_are_the_papers() -> None:
     assert preset["temperature"] == pytest.approx(1 / 10)
     assert (preset["gamma"], preset["n_draws"], preset["select"]) == (0.7, 10, "paper")
     assert (preset["bins"], preset["keep"]) == ("uniform", False)
-    assert preset["clean"] is False
+    assert not any(preset[ours] for ours in ("clean", "refine", "retrieve"))

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
+from genrecourse.datasets import load_dataset
+from genrecourse.encoding import TableEncoder
 from genrecourse.errors import UserError
-from genrecourse.judge import CrossFittedJudge, Judge, trust
+from genrecourse.judge import CrossFittedJudge, Judge, TrueJudge, fit_lof, trust
+from genrecourse.schema import Schema
 
 
 def clouds(n: int = 150, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -127,6 +131,47 @@ def test_unbalanced_says_likelier_than_not() -> None:
     Z, y = np.zeros((200, 1)), np.arange(200) % 5 == 0
     with pytest.raises(UserError, match="accepts 0 of them"):
         Judge(balanced=False, calibrated=False).fit(Z, y)
+
+
+# ---- TrueJudge --------------------------------------------------------------------------------
+
+
+def test_the_true_judge_says_what_the_truth_says_of_the_decoded_row() -> None:
+    data = load_dataset("loan")
+    assert data.truth is not None
+    X = data.X_train.iloc[:600]
+    encoder = TableEncoder(data.schema).fit(data.X_train)
+    Z, p = encoder.encode(X), data.truth(X)
+    judge = TrueJudge(data.truth, encoder, data.X_train).fit(Z)
+    np.testing.assert_allclose(judge.probability(Z), p, rtol=1e-12)
+    np.testing.assert_array_equal(judge.valid(Z), p > 0.5)
+    # plausible: by the same local outlier factor, among those who are truly likelier than not
+    lof = fit_lof(Z[p > 0.5])
+    np.testing.assert_array_equal(judge.inlier(Z), lof.predict(Z) == 1)
+    assert 0.5 < judge.inlier(Z).mean() < 1.0
+    # a relaxed row is read as the nearest legal one: the largest of its levels
+    soft = Z.copy()
+    housing = encoder.blocks[data.schema.names.index("housing")].columns
+    soft[:, housing] = 0.6 * soft[:, housing] + 0.1
+    np.testing.assert_allclose(judge.probability(soft), p, rtol=1e-12)
+
+
+def test_the_true_judge_does_not_look_at_outcomes() -> None:
+    data = load_dataset("loan")
+    assert data.truth is not None
+    X, y = data.X_train.iloc[:300], data.y_train.iloc[:300].to_numpy()
+    encoder = TableEncoder(data.schema).fit(X)
+    Z = encoder.encode(X)
+    one, other = (TrueJudge(data.truth, encoder, X).fit(Z, labels) for labels in (y, 1 - y))
+    np.testing.assert_array_equal(one.probability(Z), other.probability(Z))
+    np.testing.assert_array_equal(one.inlier(Z), other.inlier(Z))
+
+
+def test_the_true_judge_needs_somebody_who_is_valid() -> None:
+    X = pd.DataFrame({"a": [0.0, 1.0, 2.0]})
+    encoder = TableEncoder(Schema.infer(X)).fit(X)
+    with pytest.raises(UserError, match="0 of the 3 rows for a judge are truly likelier"):
+        TrueJudge(lambda X: np.zeros(len(X)), encoder, X).fit(encoder.encode(X))
 
 
 # ---- CrossFittedJudge ---------------------------------------------------------------------------

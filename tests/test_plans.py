@@ -220,7 +220,10 @@ def test_the_frame_has_a_row_for_each_change_and_for_each_person_without(plans: 
 # ---- draws ------------------------------------------------------------------------------------
 
 
-def test_the_chosen_draw_is_what_recourse_gives_back(method: GenRe, example: Example) -> None:
+def test_the_chosen_draw_is_what_recourse_gives_back(example: Example) -> None:
+    """Where nothing is retrieved and nothing refined, there is nothing but the draws."""
+    params = GenRe._test_params() | {"retrieve": False, "refine": False}
+    method = GenRe(example_score, example.schema, **params).fit(example.X, example.y)
     draws = method.draws(example.people)
     rejected = ~method.classifier_.accepts(example.people)
     chosen = draws["chosen"].to_numpy().reshape(len(example.people), method.n_draws)

@@ -665,6 +665,16 @@ def check_bad_outcomes(subject: Subject) -> None:
     subject.refuses(lambda: new.fit(X, y.map({0: "bad", 1: "good"})), "fit with y in words")
 
 
+def check_request(subject: Subject) -> None:
+    """An option that the method does not have is a UserError, also where nobody needs recourse."""
+    accepted = subject.people[subject.h.accepts(subject.people)]
+    for people in (subject.people, accepted):
+        subject.refuses(
+            partial(subject.fitted.recourse, people, no_such_option=1),
+            "recourse with an option it does not have",
+        )
+
+
 def check_one_outcome(subject: Subject) -> None:
     """A classifier that accepts nobody is a UserError: there is nobody to learn from."""
     method = subject.new().set_params(classifier=lambda X: np.full(len(X), 0.1))
@@ -751,6 +761,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
         check_global_random_state,
         check_bad_tables,
         check_bad_outcomes,
+        check_request,
         check_one_outcome,
         check_sample,
         check_log_prob,

@@ -31,9 +31,17 @@ class Cost:
             if block.has_flag:
                 self._flagged.append(block.start)
         self.weights = weights
+        self._starts = [block.start for block in encoder.blocks]
 
     def __call__(self, Z: Any, Z_plus: Any) -> Any:
         """(..., D), (..., D) -> (...): numpy in, numpy out; torch in, torch out."""
+        return self._by_column(Z, Z_plus).sum(-1)
+
+    def by_feature(self, Z: np.ndarray, Z_plus: np.ndarray) -> np.ndarray:
+        """(n, D), (n, D) -> (n, d): what each feature's change costs."""
+        return np.add.reduceat(self._by_column(Z, Z_plus), self._starts, axis=-1)
+
+    def _by_column(self, Z: Any, Z_plus: Any) -> Any:
         gap = abs(Z - Z_plus)
         if self._flagged:
             # a value counts only where both rows have one; otherwise the flag's 0/1 says it all
@@ -43,7 +51,7 @@ class Cost:
             gap = gap * present
         is_torch = isinstance(gap, torch.Tensor)
         weights = torch.as_tensor(self.weights, dtype=gap.dtype) if is_torch else self.weights
-        return (gap * weights).sum(-1)
+        return gap * weights
 
     def pairwise(self, Z: torch.Tensor, Z_plus: torch.Tensor) -> torch.Tensor:
         """(n, D), (m, D) -> (n, m). The same numbers as __call__, without an (n, m, D) array."""

@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.progress import Progress
 from sklearn.datasets import make_circles, make_moons
 
+from genrecourse import loan
 from genrecourse.classifier import MLPConfig
 from genrecourse.errors import UserError
 from genrecourse.schema import Schema
@@ -33,6 +34,7 @@ CF_DATA_COMMIT = "2d56677095bd11deba5d8e3731f8941b95e0a880"
 CF_DATA_URL = f"https://raw.githubusercontent.com/carla-recourse/cf-data/{CF_DATA_COMMIT}/"
 
 TrainAndTest = tuple[pd.DataFrame, pd.DataFrame]
+Truth = Callable[[pd.DataFrame], np.ndarray]  # rows -> true probability of the favourable outcome
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,7 @@ class Dataset:
     source: str
     licence: str
     h_config: MLPConfig  # how the protocol trains h on it
+    truth: Truth | None = None  # where the mechanism is known
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class DatasetEntry:
     immutable: tuple[str, ...] = ()
     features: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # see with_feature
     h_config: MLPConfig = field(default_factory=MLPConfig)
+    truth: Truth | None = None
 
 
 def load_dataset(name: str, seed: int = 0) -> Dataset:
@@ -94,6 +98,7 @@ def load_dataset(name: str, seed: int = 0) -> Dataset:
         source=entry.source,
         licence=entry.licence,
         h_config=entry.h_config,
+        truth=entry.truth,
     )
 
 
@@ -427,4 +432,16 @@ DATASETS: dict[str, DatasetEntry] = {
         _circles, "made: sklearn.datasets.make_circles, noise 0.08, factor 0.5", (8, 4)
     ),
     "corr": _made_entry(_corr, "made: two Gaussians with correlation 0.8, one a class"),
+    "loan": DatasetEntry(
+        read=loan.read,
+        target=loan.TARGET,
+        favourable="repaid",
+        label=loan.REPAID,
+        source="made: a structural causal model (genrecourse/loan.py)",
+        licence="none needed: made by this library",
+        immutable=loan.IMMUTABLE,
+        features=loan.FEATURES,
+        h_config=MLPConfig(balanced=False),
+        truth=loan.true_probability,
+    ),
 }

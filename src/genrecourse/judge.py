@@ -3,14 +3,19 @@
 A random forest, calibrated, says whether the favourable outcome is likelier than not; a local
 outlier factor fitted on the rows it accepts says whether x_plus looks like accepted people. Fitted
 on everything it is the protocol's gold judge, which no method may see. Inside `fit` a method uses
-its own stand-in, `CrossFittedJudge`, which never scores a row it has memorised.
+its own stand-in, `CrossFittedJudge`, which never scores a row it has memorised. Where the mechanism
+behind the table is known, `TrueJudge` takes the forest's place. `Witnesses` are asked besides the
+gold judge, about what it is weak in.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import torch
 from scipy.special import expit
 from sklearn.calibration import CalibratedClassifierCV
@@ -18,13 +23,17 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.utils.class_weight import compute_sample_weight
 
-from genrecourse.encoding import Array
+from genrecourse.cost import Cost
+from genrecourse.encoding import TOLERANCE, Array, TableEncoder
 from genrecourse.errors import UserError
+
+Decides = Callable[[Array], np.ndarray]  # an answer for each row of Z
 
 N_NEIGHBORS = 5
 TRUST_AT, TRUST_SCALE = 0.45, 0.08  # from a probability to how often a judge then says "valid"
 RARE = 0.1  # an outcome rarer than this is never likelier than not: then classes are balanced
 N_CALIBRATION_FOLDS = 5
+BLOCK_ENTRIES = 2_000_000  # distances that stand in memory at once: 16 MB, a handful of them
 
 
 class Judge:
@@ -84,6 +93,42 @@ class Judge:
         return np.asarray(self.lof_.predict(Z) == 1)
 
 
+class TrueJudge(Judge):
+    """The judge of a table whose mechanism is known: probabilities are the true ones.
+
+    Only what accepted people look like is learned still, from the rows that are truly likelier
+    favourable than not.
+
+    truth: from a table in original units to the probability of the favourable outcome.
+    encoder, like: what makes such a table of Z; `like` (a row will do) lends its dtypes.
+    """
+
+    def __init__(
+        self,
+        truth: Callable[[pd.DataFrame], np.ndarray],
+        encoder: TableEncoder,
+        like: pd.DataFrame,
+    ):
+        self.truth = truth
+        self.encoder = encoder
+        self.like = like.iloc[:1]
+
+    def fit(self, Z: Array, y: np.ndarray | None = None) -> TrueJudge:
+        """y is not looked at: outcomes are luck, the truth is known."""
+        accepted = self.valid(Z)
+        if accepted.sum() < 2:
+            raise UserError(
+                f"{int(accepted.sum())} of the {len(Z)} rows for a judge are truly likelier "
+                "favourable than not; it needs two to know what accepted people look like"
+            )
+        self.lof_ = fit_lof(Z[accepted])
+        return self
+
+    def probability(self, Z: Array) -> Array:
+        """(n,) true probability of the favourable outcome."""
+        return np.asarray(self.truth(self.encoder.table(Z, self.like)), dtype=float)
+
+
 def fit_lof(Z: Array, n_neighbors: int = N_NEIGHBORS) -> LocalOutlierFactor:
     """The protocol's local outlier factor: five neighbours among rows of Z, if not told others."""
     # a tree answers each row by itself: the answer does not depend on the rows beside it
@@ -101,23 +146,36 @@ class CrossFittedJudge:
 
     Its labels are noisy outcomes, so its forests have leaves of five rows; and "likelier than not"
     means just that, so the classes are not weighted equal unless one of them is so rare that no row
-    would ever be.
+    would ever be. `balanced`, `min_leaf` and `calibrated` ask for other judges: those of the
+    protocol, for outcomes as they are.
 
     A row that is no training row is scored by the judge that did not see the training row nearest
-    to it, since generated rows are often near copies.
+    to it, since generated rows are often near copies. copies_together: rows that are the same stand
+    in one fold, so that the judge did not see the nearest row's copies either.
     """
 
-    def __init__(self, seed: int = 0, *, n_folds: int = 5):
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        n_folds: int = 5,
+        balanced: bool | None = None,  # None: where an outcome is rare
+        min_leaf: int = 5,
+        calibrated: bool = False,
+        copies_together: bool = False,
+    ):
         self.seed = seed
         self.n_folds = n_folds
+        self.balanced = balanced
+        self.min_leaf = min_leaf
+        self.calibrated = calibrated
+        self.copies_together = copies_together
 
     def fit(self, Z: Array, y: np.ndarray) -> CrossFittedJudge:
-        rng = np.random.default_rng(self.seed)
-        fold = np.zeros(len(Z), dtype=int)
-        for label in (0, 1):  # every fold holds both outcomes
-            rows = rng.permutation(np.flatnonzero(y == label))
-            fold[rows] = np.arange(len(rows)) % self.n_folds
-        self._Z, self._fold = Z, fold
+        self._Z, self._fold = Z, self._folds(Z, y)
+        if self.balanced is not None:
+            self._judges = self._fit_judges(Z, y, balanced=self.balanced)
+            return self
         rare = bool(min(np.mean(y), 1 - np.mean(y)) < RARE)
         try:
             self._judges = self._fit_judges(Z, y, balanced=rare)
@@ -125,11 +183,28 @@ class CrossFittedJudge:
             self._judges = self._fit_judges(Z, y, balanced=True)
         return self
 
+    def _folds(self, Z: Array, y: np.ndarray) -> np.ndarray:
+        """(n,) the fold of each row; every fold holds both outcomes."""
+        place = np.arange(len(Z))
+        if self.copies_together:
+            place = np.unique(Z, axis=0, return_inverse=True)[1].reshape(-1)
+        # of rows that are the same, the outcome that most of them had
+        label = np.bincount(place, weights=y) > 0.5 * np.bincount(place)
+        rng = np.random.default_rng(self.seed)
+        fold = np.zeros(len(label), dtype=int)
+        for outcome in (False, True):
+            rows = rng.permutation(np.flatnonzero(label == outcome))
+            fold[rows] = np.arange(len(rows)) % self.n_folds
+        return fold[place]
+
     def _fit_judges(self, Z: Array, y: np.ndarray, *, balanced: bool) -> list[Judge]:
         return [
-            Judge(self.seed + f, balanced=balanced, min_leaf=5, calibrated=False).fit(
-                Z[self._fold != f], y[self._fold != f]
-            )
+            Judge(
+                self.seed + f,
+                balanced=balanced,
+                min_leaf=self.min_leaf,
+                calibrated=self.calibrated,
+            ).fit(Z[self._fold != f], y[self._fold != f])
             for f in range(self.n_folds)
         ]
 
@@ -162,3 +237,75 @@ def _nearest(Z: Array, others: Array, block: int = 512) -> np.ndarray:
         for i in range(0, len(Z), block)
     ]
     return torch.cat(parts).numpy()
+
+
+# ---- witnesses ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Witnesses:
+    """Who is asked besides the gold judge, where it is weak. No method may see them.
+
+    The forest has memorised its rows, its outlier factor is fooled by rows that occur twice, and h
+    is one draw of many.
+    """
+
+    retrained: Mapping[str, Decides]  # h trained again: by "seed", "bootstrap", "architecture"
+    out_of_fold: CrossFittedJudge  # with the gold judge's settings
+    accepted: Neighbours  # rows that the gold judge accepts, each once
+    lof: LocalOutlierFactor  # of 20 neighbours among those
+    training: Neighbours  # the training rows ...
+    favourable: np.ndarray  # (n,) ... and whether their drawn outcome was favourable
+
+
+class Neighbours:
+    """Rows of Z that others are compared with, on the scale of the cost."""
+
+    def __init__(self, Z: Array, cost: Cost):
+        self.Z = Z
+        self._rows = torch.as_tensor(Z)
+        self._cost = cost
+
+    def nearest(self, Z: Array) -> tuple[Array, np.ndarray]:
+        """(n,) the distance to the nearest row, and (n,) which row that is."""
+        found = [distance.min(dim=1) for distance in self._distances(Z)]
+        return _joined([d for d, _ in found]), _joined([place for _, place in found])
+
+    def holds(self, Z: Array) -> np.ndarray:
+        """(n,) booleans: the row is one of these."""
+        same = np.abs(Z - self.Z[self.nearest(Z)[1]]) <= TOLERANCE
+        return np.asarray(same.all(axis=1))
+
+    def mean_distance(self, Z: Array, k: int) -> Array:
+        """(n,) the mean distance to the k nearest rows; to all where there are fewer."""
+        return _joined([self._smallest(d, k).mean(dim=1) for d in self._distances(Z)])
+
+    def share(self, Z: Array, of: np.ndarray, k: int) -> Array:
+        """(n,) the share of the k nearest rows that are `of` these (booleans over rows).
+
+        Rows as far away as the k-th share the places that are left, so that the answer does not
+        depend on the order of the rows.
+        """
+        k = min(k, len(self.Z))
+        one = torch.as_tensor(of, dtype=torch.float64)
+        shares = []
+        for distance in self._distances(Z):
+            last = self._smallest(distance, k)[:, -1:]
+            nearer = (distance < last - TOLERANCE).double()
+            tied = (distance <= last + TOLERANCE).double() - nearer
+            left = (k - nearer.sum(dim=1)) / tied.sum(dim=1)
+            shares.append((nearer @ one + left * (tied @ one)) / k)
+        return _joined(shares)
+
+    def _smallest(self, distance: torch.Tensor, k: int) -> torch.Tensor:
+        return distance.topk(min(k, len(self.Z)), dim=1, largest=False).values
+
+    def _distances(self, Z: Array) -> Iterator[torch.Tensor]:
+        """Blocks (b, rows): all distances at once would not fit into memory."""
+        size = max(1, BLOCK_ENTRIES // len(self.Z))
+        for i in range(0, len(Z), size):
+            yield self._cost.pairwise(torch.as_tensor(Z[i : i + size]), self._rows)
+
+
+def _joined(parts: list[torch.Tensor]) -> np.ndarray:
+    return torch.cat(parts).numpy() if parts else np.zeros(0)

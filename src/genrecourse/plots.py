@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,9 @@ from genrecourse.plans import Change, Plan, in_words, score_words
 ACCEPTED, REJECTED, ARROW = "#4878cf", "#d65f5f", "#333333"
 INK, MUTED, TRACK = "#1f2933", "#6b7785", "#dde3ea"
 MOST_BARS = 12
+# Okabe & Ito's colours, which the colour-blind tell apart; shapes say the same once more.
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 
 
 def arrows(
@@ -174,6 +179,113 @@ def loss_curve(ax: Axes, curve: Sequence[tuple[int, float, float]], best_step: i
     ax.set_ylabel("loss")
     ax.legend(frameon=False)
     _plain_axes(ax)
+
+
+# ---- methods beside each other --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A column of means, one for each label: (mean, half of its interval); None: not known."""
+
+    name: str
+    values: Sequence[tuple[float, float] | None]
+    hollow: bool = False  # what the others are held against
+
+
+def dots(ax: Axes, labels: Sequence[str], series: Sequence[Dots], *, names: bool = True) -> None:
+    """Each label on a line of its own, with a dot and an interval for each series."""
+    shift = np.linspace(-0.24, 0.24, len(series)) if len(series) > 1 else [0.0]
+    for i, one in enumerate(series):
+        known = [(y + shift[i], v) for y, v in enumerate(one.values) if v is not None]
+        ax.errorbar(
+            [mean for _, (mean, _) in known],
+            [y for y, _ in known],
+            xerr=[np.nan_to_num(half) for _, (_, half) in known],
+            fmt=MARKERS[i % len(MARKERS)],
+            ms=5.5,
+            lw=1.4,
+            color=INK if one.hollow else SERIES[i % len(SERIES)],
+            mfc="white" if one.hollow else None,
+            label=one.name,
+        )
+    ax.set_yticks(range(len(labels)), list(labels) if names else [""] * len(labels))
+    ax.set_ylim(len(labels) - 0.5, -0.5)
+    _plain_axes(ax)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting of a curve, and what to write beside it."""
+
+    x: float
+    y: float
+    half: float = float("nan")  # of y's interval
+    note: str = ""
+
+
+def curves(ax: Axes, lines: Mapping[str, Sequence[Point]]) -> None:
+    """A line through the points of each name, in their order; one point alone is a mark."""
+    for i, (name, points) in enumerate(lines.items()):
+        if not points:
+            continue
+        ax.errorbar(
+            [p.x for p in points],
+            [p.y for p in points],
+            yerr=np.nan_to_num([p.half for p in points]),
+            fmt=MARKERS[i % len(MARKERS)] + ("-" if len(points) > 1 else ""),
+            ms=5.5,
+            lw=1.4,
+            color=SERIES[i % len(SERIES)],
+            label=name,
+        )
+        for p in points:
+            ax.annotate(
+                p.note,
+                (p.x, p.y),
+                xytext=(4, 5),
+                textcoords="offset points",
+                size=7.5,
+                color=MUTED,
+                parse_math=False,
+            )
+    _plain_axes(ax)
+
+
+def density(
+    ax: Axes,
+    xs: np.ndarray,
+    ys: np.ndarray,
+    p: np.ndarray,
+    shares: Sequence[float] = (0.95, 0.8, 0.5),
+) -> None:
+    """Areas that hold these shares of a density's mass, the smallest there are, darker inside.
+
+    p (len(xs), len(ys)): the mass of each cell.
+    """
+    order = np.sort(p.reshape(-1))[::-1]
+    held = np.cumsum(order) / order.sum()
+    # the mass of the last cell that a share needs; ties and one heavy cell keep levels apart
+    last = [int(np.searchsorted(held, share)) for share in sorted(shares, reverse=True)]
+    levels = [float(order[min(i, len(order) - 1)]) for i in last]
+    levels = [level * (1 + 1e-9) ** i for i, level in enumerate(levels)]
+    top = max(float(order[0]), levels[-1]) * (1 + 1e-6)
+    # nothing lies beyond the grid: a border of zeros lets an area end where the grid does
+    p = np.pad(p, 1)
+    xs, ys = (np.concatenate([[v[0] - _step(v)], v, [v[-1] + _step(v)]]) for v in (xs, ys))
+    shades = ["#cfe1f2", "#93c4e0", "#4a98c9", "#1764ab"][: len(levels)]
+    ax.contourf(xs, ys, p.T, levels=[*levels, top], colors=shades)
+    ax.contour(xs, ys, p.T, levels=levels, colors="#0b4a85", linewidths=0.6)
+
+
+def _step(values: np.ndarray) -> float:
+    return float(np.diff(values).mean()) if len(values) > 1 else 1.0
+
+
+def save(figure: Figure, path: Path, dpi: int = 130) -> None:
+    """As PNG; the same drawing gives the same file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=dpi, metadata={"Software": None}, facecolor="white")
 
 
 # ---- shared ---------------------------------------------------------------------------------

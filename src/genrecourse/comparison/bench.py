@@ -6,7 +6,6 @@ what it gives is measured here.
 
 from __future__ import annotations
 
-import inspect
 import time
 from pathlib import Path
 from typing import Any
@@ -14,32 +13,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from genrecourse import evaluation
 from genrecourse.artifact import pack
 from genrecourse.comparison.entries import BOUNDS, Entry
 from genrecourse.comparison.intervals import clustered
 from genrecourse.comparison.isolation import MethodError, Run, Task, run_isolated
 from genrecourse.comparison.results import TABLES, Line, pack_numbers, row_ids
 from genrecourse.errors import UserError
-from genrecourse.evaluation import Case, ceiling, make_case
+from genrecourse.evaluation import base_rates, ceiling, make_case, measure
+from genrecourse.evaluation import witnesses as witnesses_of
 from genrecourse.methods import METHODS
 
 KEPT = ("score", "val", "lof", "cost")  # metrics of which a line keeps every person's value
-
-# SWITCH for the lead: true as soon as `evaluation.measure` takes witnesses and log_prob. When that
-# is merged, drop this line and the two functions below it, and call evaluation's own.
-EXTRAS = "witnesses" in inspect.signature(evaluation.measure).parameters
-
-
-def _witnesses(case: Case) -> Any:
-    return getattr(evaluation, "witnesses")(case) if EXTRAS else None  # noqa: B009
-
-
-def _measure(
-    case: Case, X_plus: pd.DataFrame, witnesses: Any, log_prob: np.ndarray | None
-) -> dict[str, np.ndarray]:
-    extras = {"witnesses": witnesses, "log_prob": log_prob} if EXTRAS else {}
-    return evaluation.measure(case, X_plus, **extras)
 
 
 class Bench:
@@ -52,7 +36,7 @@ class Bench:
         self.case = make_case(name, seed, rows=rows, nested=nested)
         if len(self.case.people) == 0:
             raise UserError(f"{name}, seed {seed}: h rejects none of the test rows")
-        self.witnesses = _witnesses(self.case) if witnesses else None
+        self.witnesses = witnesses_of(self.case) if witnesses else None
         self.seconds = time.perf_counter() - started
 
     def run(self, entry: Entry, heads: list[Line], output: Path | None) -> list[Line]:
@@ -91,15 +75,15 @@ class Bench:
         seconds = {"fit": run.fit_seconds, "recourse": answer.seconds}
         if "seconds" in run.report:
             seconds["stages"] = run.report["seconds"]
-        values = _measure(self.case, answer.X_plus, self.witnesses, answer.log_prob)
+        values = measure(self.case, answer.X_plus, self.witnesses, answer.log_prob)
         line = self._line(head, answer.X_plus, values, seconds)
         return line | {"chosen": pack(chosen), "notes": run.notes}
 
     def _bound(self, head: Line) -> Line:
         if head["method"] == "ceiling":
             X_plus = ceiling(self.case)
-            return self._line(head, X_plus, _measure(self.case, X_plus, self.witnesses, None), {})
-        rates = getattr(evaluation, "base_rates")(self.case, self.witnesses)  # noqa: B009
+            return self._line(head, X_plus, measure(self.case, X_plus, self.witnesses, None), {})
+        rates = base_rates(self.case, self.witnesses)
         metrics = {
             row["metric"]: {"mean": row["value"], "half": None, "sd": row["sd"], "n": row["n"]}
             for row in rates.to_dict("records")

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from genrecourse.comparison.bench import EXTRAS, Bench
+from genrecourse.comparison.bench import Bench
 from genrecourse.comparison.entries import BOUNDS, Entry, check_entries, heads
 from genrecourse.comparison.results import Line, ResultsFile
 from genrecourse.datasets import DATASETS, load_dataset
@@ -78,7 +78,7 @@ def compare(
 
 def bounds() -> list[Entry]:
     """What stands beside the methods in every table, and is none."""
-    return [Entry(name, name) for name in BOUNDS if name == "ceiling" or EXTRAS]
+    return [Entry(name, name) for name in BOUNDS]
 
 
 @dataclass(frozen=True)

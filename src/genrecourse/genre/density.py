@@ -34,6 +34,10 @@ class RecourseDensity:
     def decoded(self) -> Tensor:
         return self.net.decoded
 
+    def lam_of(self, x: Tensor, lam: float | None) -> Tensor | None:
+        """One lam for every row (B,), as the net reads it; None: it was trained for one only."""
+        return None if lam is None else torch.full((len(x),), lam, dtype=torch.float64)
+
     # ---- what each choice would be and cost ---------------------------------------------------
 
     def choices(self, x: Tensor) -> Tensor:
@@ -71,9 +75,16 @@ class RecourseDensity:
 
     # ---- training -----------------------------------------------------------------------------
 
-    def loss(self, x: Tensor, x_plus: Tensor, generator: torch.Generator) -> Tensor:
+    def loss(
+        self,
+        x: Tensor,
+        x_plus: Tensor,
+        generator: torch.Generator,
+        lam: Tensor | None = None,
+    ) -> Tensor:
         """Eq. (8): cross-entropy of the soft labels, summed over features, mean over the pairs.
 
+        lam (B,): that of each pair, where the net reads it.
         The decoder is fed the choice drawn from each label, not the row's raw value, so that it
         sees in training what it will see when sampling.
         """
@@ -82,7 +93,7 @@ class RecourseDensity:
         u = torch.rand(*label.shape[:2], 1, generator=generator)
         drawn = (label.cumsum(-1) < u).sum(-1).clamp_max(label.shape[-1] - 1)
         fed = self.choices(x).gather(-1, drawn[..., None])[..., 0]
-        logits = self.net(x, fed, self.choice_cost(x))
+        logits = self.net(x, fed, self.choice_cost(x), lam)
         # >>> Eq. (8), the cross-entropy
         log_p = logits.masked_fill(~allowed, -torch.inf).log_softmax(-1)
         return -(label * log_p.masked_fill(~allowed, 0.0)).sum((-1, -2)).mean()
@@ -91,17 +102,18 @@ class RecourseDensity:
     # ---- log_prob -----------------------------------------------------------------------------
 
     @torch.inference_mode()
-    def log_prob(self, x_plus: Tensor, given: Tensor) -> Tensor:
+    def log_prob(self, x_plus: Tensor, given: Tensor, lam: float | None = None) -> Tensor:
         """log R_theta(x_plus | given) (B,): the mass of the choices that stand for x_plus.
 
         A number that is no choice has the mass of the closest one; a level that no accepted row
-        has, a missing value that may not stay and whatever breaks a rule have none.
+        has, a missing value that may not stay and whatever breaks a rule have none. lam: where the
+        net reads it.
         """
         x = given
         allowed = self.allowed(x)
         place = self.bins.nearest(x[:, self.decoded], x_plus[:, self.decoded], allowed)
         fed = self.choices(x).gather(-1, place[..., None])[..., 0]
-        logits = self.net(x, fed, self.choice_cost(x))
+        logits = self.net(x, fed, self.choice_cost(x), self.lam_of(x, lam))
         log_p = logits.masked_fill(~allowed, -torch.inf).log_softmax(-1)
         total = log_p.gather(-1, place[..., None])[..., 0].double().sum(-1)
         possible = torch.as_tensor(self.rules.feasible(x.numpy(), x_plus.numpy()))

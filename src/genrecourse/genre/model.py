@@ -12,12 +12,15 @@ Letters: B rows, S sequences (rows x draws), d encoder tokens, m decoder tokens,
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from genrecourse.genre.any_lam import LAM_RANGE
 
 
 @dataclass(frozen=True)
@@ -162,12 +165,19 @@ class RecourseNet(nn.Module):
     `knots` (d, T) are the embedding's knots of every feature; `decoded` (m,) says which features
     are decoded, in decoding order. `choice_cost` gives the logits their known part: R holds the
     factor exp(-lam * C_j), so the net only has to learn what is left.
+
+    lam="any": the encoder reads one token more, log lam, and every row is given with its lam (B,).
     """
 
     decoded: Tensor
 
     def __init__(
-        self, config: NetConfig, knots: Tensor, decoded: Tensor, n_choices: int, lam: float
+        self,
+        config: NetConfig,
+        knots: Tensor,
+        decoded: Tensor,
+        n_choices: int,
+        lam: float | Literal["any"],
     ):
         super().__init__()
         d, m, width = len(knots), len(decoded), config.width
@@ -184,25 +194,33 @@ class RecourseNet(nn.Module):
         self.head = nn.Parameter(torch.randn(m, width, n_choices) * 0.5 / width**0.5)
         self.bias = nn.Parameter(torch.zeros(m, n_choices))
         self.cost_scale = nn.Parameter(torch.ones(m))
+        # last, so that a net of one lam starts from the same random numbers as without it
+        self.embed_lam = ValueEmbedding(_lam_knots(), width) if lam == "any" else None
 
     def _decoder_layers(self) -> list[DecoderLayer]:
         return cast(list[DecoderLayer], list(self.decoder))
 
     # ---- the encoder, once a row --------------------------------------------------------------
 
-    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """x (B, d) -> the encoded tokens (B, d, W) and the embedded x itself (B, d, W)."""
+    def encode(self, x: Tensor, lam: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """x (B, d) -> the encoded tokens (B, d, W) and the embedded x itself (B, d, W). With a lam
+        (B,) there are d + 1 tokens."""
         embedded = self.embed_x(x) + self.position_x
         tokens = embedded
+        if self.embed_lam is not None:
+            assert lam is not None, "a net for any lam is told which"
+            tokens = torch.cat([tokens, self.embed_lam(lam.double().log()[:, None])], dim=1)
         for layer in self.encoder:
             tokens = layer(tokens)
         return self.norm_x(tokens), embedded
 
     # ---- training: all positions at once ------------------------------------------------------
 
-    def forward(self, x: Tensor, x_plus: Tensor, choice_cost: Tensor) -> Tensor:
-        """x (B, d), x_plus (B, m), choice_cost (B, m, K) -> logits (B, m, K)."""
-        encoded, embedded = self.encode(x)
+    def forward(
+        self, x: Tensor, x_plus: Tensor, choice_cost: Tensor, lam: Tensor | None = None
+    ) -> Tensor:
+        """x (B, d), x_plus (B, m), choice_cost (B, m, K), lam (B,) -> logits (B, m, K)."""
+        encoded, embedded = self.encode(x, lam)
         own = embedded[:, self.decoded]
         tokens = self.position_plus + own
         before = self.embed_plus(x_plus) + self._kept(x[:, self.decoded], x_plus, slice(None))
@@ -210,7 +228,14 @@ class RecourseNet(nn.Module):
         for layer in self._decoder_layers():
             tokens = layer(tokens, layer.cross.remember(encoded))
         out = torch.einsum("bmw,mwk->bmk", self.norm_out(tokens), self.head) + self.bias
-        return out - self.lam * self.cost_scale[:, None] * choice_cost
+        return out - self._weight(lam, 3) * self.cost_scale[:, None] * choice_cost
+
+    def _weight(self, lam: Tensor | None, n_dims: int) -> float | Tensor:
+        """lam, as a factor of costs with n_dims dimensions, rows first."""
+        if self.lam != "any":
+            return self.lam
+        assert lam is not None
+        return lam.float().view(-1, *[1] * (n_dims - 1))
 
     def _kept(self, x: Tensor, x_plus: Tensor, which: slice) -> Tensor:
         same = (x == x_plus) | (x.isnan() & x_plus.isnan())
@@ -218,14 +243,14 @@ class RecourseNet(nn.Module):
 
     # ---- sampling: one position at a time -----------------------------------------------------
 
-    def start(self, x: Tensor, n: int) -> DecodingState:
+    def start(self, x: Tensor, n: int, lam: Tensor | None = None) -> DecodingState:
         """Encode x (B, d) and make room for n sequences a row."""
-        encoded, embedded = self.encode(x)
+        encoded, embedded = self.encode(x, lam)
         memory = [layer.cross.remember(encoded) for layer in self._decoder_layers()]
         heads, size = memory[0][0].shape[1], memory[0][0].shape[3]
         room = (len(x) * n, heads, len(self.decoded), size)
         cache = [(torch.zeros(room), torch.zeros(room)) for _ in self.decoder]
-        return DecodingState(x[:, self.decoded], embedded[:, self.decoded], memory, cache, n)
+        return DecodingState(x[:, self.decoded], embedded[:, self.decoded], memory, cache, n, lam)
 
     def step(
         self, state: DecodingState, t: int, before: Tensor | None, choice_cost: Tensor
@@ -241,7 +266,7 @@ class RecourseNet(nn.Module):
         ):
             token = layer.step(token, t, cache, memory)
         out = self.norm_out(token) @ self.head[t] + self.bias[t]
-        known = self.lam * self.cost_scale[t] * choice_cost
+        known = self._weight(state.lam, 2) * self.cost_scale[t] * choice_cost
         return out - known.repeat_interleave(state.n, dim=0)
 
 
@@ -254,6 +279,13 @@ class DecodingState:
     memory: list[tuple[Tensor, Tensor]]  # of each layer: keys and values of the encoded x
     cache: list[tuple[Tensor, Tensor]]  # of each layer: keys and values decoded so far
     n: int  # sequences a row
+    lam: Tensor | None  # (B,) where the net reads one
+
+
+def _lam_knots(n_knots: int = 8) -> Tensor:
+    """(1, n_knots): log lam is one more value to embed."""
+    low, high = LAM_RANGE
+    return torch.linspace(math.log(low), math.log(high), n_knots, dtype=torch.float64)[None]
 
 
 def make_knots(F: Tensor, is_number: Tensor, n_levels: list[int], n_knots: int = 32) -> Tensor:

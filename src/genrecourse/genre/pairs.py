@@ -25,9 +25,9 @@ from genrecourse.encoding import Array, TableEncoder
 BLOCK_ENTRIES = 1_000_000  # entries of one block of costs: 8 MB, a handful of them at a time
 
 
-def q_weights(costs: torch.Tensor, lam: float) -> torch.Tensor:
-    """Q(x+|x) from costs (..., N+). An infeasible target has infinite cost and weight 0; a row
-    with no feasible target at all is NaN."""
+def q_weights(costs: torch.Tensor, lam: float | torch.Tensor) -> torch.Tensor:
+    """Q(x+|x) from costs (..., N+), with one lam, or one a row (..., 1). An infeasible target has
+    infinite cost and weight 0; a row with no feasible target at all is NaN."""
     # >>> Eq. (6)
     return torch.softmax(torch.where(costs.isinf(), -torch.inf, -lam * costs), dim=-1)
     # <<<
@@ -118,6 +118,21 @@ def blocks(
         for i in range(0, len(sources), size):
             rows = sources[i : i + size]
             yield rows, members, masked_costs(Z[rows], F[rows], targets, members, encoder, rules)
+
+
+def nearest(
+    Z: Array, F: Array, targets: Targets, encoder: TableEncoder, rules: Rules, k: int
+) -> tuple[Array, Array]:
+    """The k cheapest targets (N, k, d), cheapest first, x's immutables carried over, and their
+    costs (N, k): x itself at an infinite cost where there are fewer."""
+    F_plus, cost = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
+    for rows, members, costs in blocks(Z, F, targets, encoder, rules):
+        found, place = costs.topk(min(k, len(members)), dim=1, largest=False)
+        i, j = np.nonzero(np.isfinite(found.numpy()))
+        F_plus[rows[i], j] = targets.F[members[place.numpy()[i, j]]]
+        cost[rows[i], j] = found.numpy()[i, j]
+    F_plus[:, :, rules.immutable] = F[:, None, rules.immutable]
+    return F_plus, cost
 
 
 def make_pairs(

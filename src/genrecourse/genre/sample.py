@@ -40,11 +40,13 @@ def sample(
     first_draw: int = 0,
     also_allowed: np.ndarray | None = None,
     cached: bool = True,
+    lam: float | None = None,
 ) -> Draws:
     """n draws from R_theta(. | x) at a temperature for each row of F (N, d).
 
     `also_allowed` (N, m, K + 1) masks further choices; `first_draw` continues a row's stream.
     `cached=False` decodes every prefix anew: the slow reference that the cache is tested against.
+    lam: for a density that was trained for any.
     """
     if len(F) == 0:
         return Draws(np.zeros((0, n, F.shape[1])), np.zeros((0, n)), np.zeros((0, n)))
@@ -60,7 +62,7 @@ def sample(
         if sigma > 0:
             eps = sigma * noise.normal(keys[pad], (n, m), offset=2**40 + first_draw * m)
         decode = _decode if cached else _decode_uncached
-        part = decode(density, torch.as_tensor(F[pad]), n, temperature, u, eps, extra)
+        part = decode(density, torch.as_tensor(F[pad]), n, temperature, u, eps, extra, lam)
         parts.append([p[: min(rows, len(F) - i)] for p in part])
     chosen, log_prob, log_weight = (np.concatenate(p) for p in zip(*parts, strict=True))
     F_plus = np.repeat(F[:, None, :], n, axis=1)
@@ -76,10 +78,11 @@ def _decode(
     u: np.ndarray,
     eps: np.ndarray | None,
     extra: Tensor | None,
+    lam: float | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """One chunk: x (B, d), u (B, n, m) -> values (B, n, m), log_prob (B, n), log_weight (B, n)."""
     cost, allowed, values = density.choice_cost(x), density.allowed(x), density.choices(x)
-    state = density.net.start(x, n)  # Alg. 2, line 1
+    state = density.net.start(x, n, density.lam_of(x, lam))  # Alg. 2, line 1
     chooser = _Chooser(density, x, n, temperature, u, eps, allowed, values, extra)
     before = None
     for t in range(len(density.decoded)):  # Alg. 2, line 3
@@ -95,15 +98,16 @@ def _decode_uncached(
     u: np.ndarray,
     eps: np.ndarray | None,
     extra: Tensor | None,
+    lam: float | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same without memory between positions: the whole prefix through the net every time."""
     cost, allowed, values = density.choice_cost(x), density.allowed(x), density.choices(x)
     chooser = _Chooser(density, x, n, temperature, u, eps, allowed, values, extra)
     m = len(density.decoded)
     repeated, cost = x.repeat_interleave(n, 0), cost.repeat_interleave(n, 0)
-    fed = torch.zeros(len(repeated), m, dtype=x.dtype)
+    fed, lams = torch.zeros(len(repeated), m, dtype=x.dtype), density.lam_of(repeated, lam)
     for t in range(m):
-        fed[:, t] = chooser.choose(t, density.net(repeated, fed, cost)[:, t])
+        fed[:, t] = chooser.choose(t, density.net(repeated, fed, cost, lams)[:, t])
     return chooser.result()
 
 

@@ -4,7 +4,7 @@
 - `likelihood`: among the draws that h accepts with margin, the most likely and cheapest one. log R
   already holds -lam * C, so `cost_weight` is extra.
 - `verified`: among the same draws, the best expected Score, with a verifier's word for validity and
-  plausibility (`select_verified`).
+  plausibility (`expected_score`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from genrecourse.encoding import Array
 from genrecourse.verifier import Verifier
 
 SelectRule = Literal["verified", "likelihood", "paper"]
-SHORTLIST = 8  # draws of a row whose plausibility is looked up: the dear part
+SHORTFALL = 3.0  # Score that a unit of missing confidence costs
+SHORTLIST = 48  # draws of a row whose plausibility and steadiness are looked up: the dear part
 
 
 def select(
@@ -42,7 +43,7 @@ def select(
     return np.where(cleared.any(axis=1), best, by_h)
 
 
-def select_verified(
+def expected_score(
     Z_plus: Array,
     confidence: Array,
     cost: Array,
@@ -50,13 +51,16 @@ def select_verified(
     *,
     n_features: int,
     margin: float,
-) -> np.ndarray:
-    """(N,) the draw with the best expected Score:
+    safety: float,
+) -> Array:
+    """(N, n) the expected Score of each draw, its robustness counted too:
 
-        P(valid) + P(plausible) - C / d
+        P(valid) + P(plausible) - C / d + safety * P(valid under noise)
+                 - SHORTFALL * [what the least sure copy of h lacks to accept]
 
-    Z_plus: (N, n, D); the rest (N, n). A row none of whose draws clears the margin takes what is
-    above the cutoff, and one that has none of these the draw with the highest h.
+    Z_plus: (N, n, D); the rest (N, n). Only the draws of a short list have one, the others -inf. A
+    row none of whose draws clears the margin looks at what is above the cutoff; one that has none
+    of these has h's confidence in place of scores.
     """
     N, n, _ = Z_plus.shape
     rows = np.arange(N)[:, None]
@@ -67,13 +71,14 @@ def select_verified(
     )
     place = place.reshape(N, n)
     valid = verifier.valid(distinct, confidence.reshape(-1)[first])
-    merit = valid[place] - cost / n_features
-    merit = np.where(open_, merit, -np.inf)
+    valid = valid - SHORTFALL * np.maximum(0.0, 0.5 - verifier.robust(distinct))
+    merit = np.where(open_, valid[place] - cost / n_features, -np.inf)
     short = _best_distinct(merit, place, min(SHORTLIST, n))
     asked, back = np.unique(place[rows, short], return_inverse=True)
-    plausible = verifier.plausible(distinct[asked])[back.reshape(short.shape)]
-    best = short[rows[:, 0], (merit[rows, short] + plausible).argmax(axis=1)]
-    return np.where(open_.any(axis=1), best, confidence.argmax(axis=1))
+    dear = verifier.plausible(distinct[asked]) + safety * verifier.steady(distinct[asked])
+    score = np.full((N, n), -np.inf)
+    score[rows, short] = merit[rows, short] + dear[back.reshape(short.shape)]
+    return np.where(open_.any(axis=1, keepdims=True), score, confidence)
 
 
 def _best_distinct(merit: Array, place: np.ndarray, k: int) -> np.ndarray:

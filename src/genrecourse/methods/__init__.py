@@ -15,11 +15,14 @@ from genrecourse.methods.nearest import NearestNeighbour
 
 METHODS: dict[str, Callable[..., Method]] = {
     "genre": GenRe,
+    # refining and retrieval look for the cheapest whatever lam is asked: here lam is to be heard
+    "genre-any": partial(GenRe, lam="any", select="likelihood", refine=False, retrieve=False),
     "genre-paper": partial(GenRe, **PAPER_SETTINGS),
     "nnr": NearestNeighbour,
     "nnr-0.7": partial(NearestNeighbour, gamma=0.7),
     "nnr-dplus": partial(NearestNeighbour, gamma=0.7, labelled=True),
     "nnr-auto": partial(NearestNeighbour, gamma="auto", labelled=True),
+    "nnr-refined": partial(NearestNeighbour, gamma="auto", labelled=True, refine=True),
 }
 
 

@@ -20,9 +20,11 @@ from genrecourse.constraints import Rules
 from genrecourse.cost import Cost
 from genrecourse.encoding import Array, TableEncoder, unchanged
 from genrecourse.errors import UserError
+from genrecourse.methods.request import check_safety
 from genrecourse.noise import KeyedNoise
 from genrecourse.plans import Plans, make_plans
 from genrecourse.schema import Schema
+from genrecourse.verifier import Verifier
 
 N_PROBES = 64  # training rows by whose scores a classifier is known again
 
@@ -66,7 +68,10 @@ class Method(BaseEstimator):
 
     @abstractmethod
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
-        """Z (n, D) of rejected people -> Z_plus (n, D), the best attempt for each."""
+        """Z (n, D) of rejected people -> Z_plus (n, D), the best attempt for each.
+
+        A keyword-only argument here is an option of `recourse` at each request.
+        """
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What `_fit` learned, for a model file: plain values, and arrays."""
@@ -105,18 +110,22 @@ class Method(BaseEstimator):
         self._fitted = True
         return self
 
-    def recourse(self, X: pd.DataFrame) -> pd.DataFrame:
+    def recourse(self, X: pd.DataFrame, **request: Any) -> pd.DataFrame:
         """One row back for each row in: same index, columns and dtypes.
 
         People whom h accepts already come back unchanged. Whether the others' x_plus is valid is
         measured (`assess`), not encoded as NaN.
+
+        request: options of this one call, for methods that have any (GenRe: `lam`, `temperature`,
+        `sigma`, `n_draws`, `safety`); None, or left out: as fitted.
         """
         self._check_fitted("recourse")
+        self._check_request("recourse", request)
         Z = self.encoder_.encode(X)
         rejected = ~self.classifier_.accepts(self._ordered(X))
         Z_plus = Z.copy()
         if rejected.any():
-            found = self._recourse(Z[rejected], KeyedNoise(self.seed))
+            found = self._recourse(Z[rejected], KeyedNoise(self.seed), **request)
             Z_plus[rejected] = self._legal(Z[rejected], found)
         return self.encoder_.decode(Z_plus, like=X)
 
@@ -209,18 +218,21 @@ class Method(BaseEstimator):
             params["classifier"] = h if params["classifier"] else to_be_trained
         return params
 
-    def plans(self, X: pd.DataFrame) -> Plans:
+    def plans(self, X: pd.DataFrame, **request: Any) -> Plans:
         """What would change h's decision on each person, in units and words.
 
-        A person whose recourse does not hold gets the reason instead (`assess`).
+        A person whose recourse does not hold gets the reason instead (`assess`). request: as in
+        `recourse`.
         """
-        X_plus = self.recourse(X)
+        X_plus = self.recourse(X, **request)
         found = self.assess(X, X_plus)
         log_likelihood = None
         ok = (found["status"] == "ok").to_numpy()
         if hasattr(self, "log_prob") and ok.any():
             log_likelihood = np.full(len(X), np.nan)
-            log_likelihood[ok] = self.log_prob(X_plus[ok], given=X[ok])
+            known = inspect.signature(self.log_prob).parameters
+            asked = {name: value for name, value in request.items() if name in known}
+            log_likelihood[ok] = self.log_prob(X_plus[ok], given=X[ok], **asked)
         return make_plans(self.encoder_, X, X_plus, found, self.classifier_.cutoff, log_likelihood)
 
     # ---- for authors --------------------------------------------------------------------------
@@ -229,6 +241,11 @@ class Method(BaseEstimator):
         """h on rows of Z, on the common scale."""
         scores = self.classifier_.score_encoded(Z, self.encoder_, self._like)
         return self.classifier_.confidence(scores)
+
+    def _fit_verifier(self, rows: TrainingRows) -> Verifier:
+        numbers = [block.start for block in self.encoder_.blocks if block.n_levels == 0]
+        verifier = Verifier(self.seed)
+        return verifier.fit(rows.Z, rows.favourable, rows.confidence, np.array(numbers, dtype=int))
 
     def _reason(self, Z: Array) -> np.ndarray:
         """Why a row of Z whose recourse h rejects could not be helped."""
@@ -268,6 +285,19 @@ class Method(BaseEstimator):
     def _check_fitted(self, verb: str) -> None:
         if not getattr(self, "_fitted", False):  # also after a fit that failed halfway
             raise UserError(f"{self._where(verb)}: call fit(X, y) first")
+
+    def _check_request(self, verb: str, request: dict[str, Any]) -> None:
+        """Refuse options that `_recourse` does not take; a method adds what its values must be."""
+        parameters = inspect.signature(self._recourse).parameters.values()
+        options = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        unknown = [name for name in request if name not in options]
+        if unknown:
+            raise UserError(
+                f"{self._where(verb)}: no option {unknown} at a request; "
+                f"{type(self).__name__} takes {options or 'none'}"
+            )
+        if request.get("safety") is not None:
+            check_safety(self._where(verb), request["safety"])
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"

@@ -14,6 +14,7 @@ import torch
 from genrecourse.artifact import fill, under, weights, within
 from genrecourse.encoding import Array
 from genrecourse.errors import UserError
+from genrecourse.genre.any_lam import LAM_RANGE, USUAL_LAM, AnyLamPairs, make_any_lam_pairs
 from genrecourse.genre.bins import BinKind, Bins, make_bins
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.model import COMPACT, PAPER, NetConfig, RecourseNet, make_knots
@@ -24,23 +25,30 @@ from genrecourse.genre.pairs import (
     make_pairs,
     make_targets,
     match_codes,
+    nearest,
 )
+from genrecourse.genre.refine import refine
 from genrecourse.genre.sample import Draws, sample
-from genrecourse.genre.select import SelectRule, select, select_verified
+from genrecourse.genre.select import SHORTFALL, SelectRule, expected_score, select
 from genrecourse.judge import CrossFittedJudge, trust
 from genrecourse.methods.auto import choose_gamma, clean
 from genrecourse.methods.base import Method, TrainingRows
+from genrecourse.methods.request import Lam, check_lam, check_request, check_safety
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Schema
 from genrecourse.training import TrainingPlan, TrainingReport, train
 from genrecourse.verifier import Verifier
 
 # The grid that "auto" searches: fixed, the same for every data set.
-TEMPERATURE_GRID = (0.5, 1.0, 0.25)  # the first stands unless another is clearly better
+TEMPERATURE_GRID = (1.0, 0.5)  # the first stands unless another is clearly better
 MARGIN_GRID = (1.0, 0.0)  # the one that the targets had (gamma), or none (0.5); likewise
 CLEARLY = 0.02  # what a few hundred rows with few distinct x_plus can tell apart
 BARREN = 20  # batches in a row without a single pair to learn from before giving up
-LOOKED_AT = 400  # sources that the automatic choices look at, held-out ones first
+REFINED = 20_000  # pairs that are refined, each source having its share ...
+REFINED_EACH = 10  # ... of at most so many
+RETRIEVED = 32  # nearest targets that join the draws a verifier chooses from
+FINALISTS = 3  # best offers, besides the best retrieved one, that are refined before the last word
+LOOKED_AT = 300  # sources that the automatic choices look at, held-out ones first
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,12 @@ class Training:
     held_out: float = 0.1  # share of the sources kept for the held-out loss and "auto"
     patience: int | None = 6
 
+    def n_steps(self, n_sources: int) -> int:
+        """How many batches that is."""
+        per_epoch = max(1, n_sources // self.batch_size)
+        low, high = self.bounds or (1, 10**9)
+        return self.steps or min(max(self.epochs * per_epoch, low), high)
+
 
 # The settings of the paper; `genre-paper` has all but the size of the net.
 PAPER_SETTINGS: dict[str, Any] = {
@@ -67,6 +81,8 @@ PAPER_SETTINGS: dict[str, Any] = {
     "margin": 0.5,
     "select": "paper",
     "clean": False,
+    "refine": False,
+    "retrieve": False,
     "n_draws": 10,
 }
 PAPER_PRESET: dict[str, Any] = {
@@ -94,7 +110,9 @@ class GenRe(Method):
 
     Parameters
     ----------
-    lam: how much a unit of cost weighs against plausibility.
+    lam: how much a unit of cost weighs against plausibility. "any": one model for every lam from
+        0.5 to 10, told which at each request: `recourse(X, lam=2.5)`; 5 if not told. What is chosen
+        automatically is then chosen at 5.
     gamma: how sure h must be of a training target, on the scale where 0.5 is h's cutoff; "auto":
         chosen on training rows without training a model.
     temperature, margin: of sampling and selection; "auto": chosen with the one model trained, on
@@ -104,11 +122,17 @@ class GenRe(Method):
         verifier fitted on the training rows; "likelihood", the likeliest and cheapest. "paper":
         the draw that h likes best.
     cost_weight: extra price of cost in select="likelihood"; log R already holds -lam * C.
+    refine: move the drawn pairs towards x while the verifier lets them, before training; and the
+        x_plus selected likewise. False: the pairs of the paper.
+    retrieve: let the nearest targets compete with the draws where a verifier selects.
+    safety: from as cheap as possible (0) to as safe as possible (1): how much validity under noise
+        and the verifier's bars count in refining and selection.
     clean: leave out of D+ what a judge that never saw it calls unlikely or outlying.
     sigma: noise added to sampled numbers, on the [0, 1] scale (Algorithm 2, line 6).
     bins, n_bins, keep: the choices of a number; keep is the choice "as x has it".
     top_k, max_targets, max_sources: cuts that bound time and memory; the estimate is consistent
-        only as the first two grow, and `fit_report_` says what mass they lose.
+        only as the first two grow, and `fit_report_` says what mass they lose. lam="any" needs no
+        top_k: it draws from all targets.
     sources: "labelled", rejected rows whose outcome was unfavourable too (the paper); "rejected",
         all rejected rows.
     net, training: sizes and speed; `PAPER_PRESET` holds the paper's.
@@ -121,13 +145,16 @@ class GenRe(Method):
         classifier: Any = None,
         schema: Schema | None = None,
         *,
-        lam: float = 5.0,
+        lam: Lam = 5.0,
         gamma: float | Literal["auto"] = "auto",
         temperature: float | Literal["auto"] = "auto",
         margin: float | Literal["auto"] = "auto",
-        n_draws: int = 48,
+        n_draws: int = 64,
         select: SelectRule = "verified",
         cost_weight: float = 3.0,
+        refine: bool = True,
+        retrieve: bool = True,
+        safety: float = 0.5,
         clean: bool = True,
         sigma: float = 0.0,
         bins: BinKind = "quantile",
@@ -150,6 +177,9 @@ class GenRe(Method):
         self.n_draws = n_draws
         self.select = select
         self.cost_weight = cost_weight
+        self.refine = refine
+        self.retrieve = retrieve
+        self.safety = safety
         self.clean = clean
         self.sigma = sigma
         self.bins = bins
@@ -178,6 +208,8 @@ class GenRe(Method):
     def _fit(self, rows: TrainingRows) -> None:
         clock = _Clock()
         self.fit_report_: dict[str, Any] = {"seconds": clock.seconds}
+        check_lam(self._where("fit"), self.lam)
+        check_safety(self._where("fit"), self.safety)
         if self.rules_.immutable.all():
             raise UserError(f"{self._where('fit')}: every feature is immutable: nothing can change")
         rng = np.random.default_rng(self.seed)
@@ -198,14 +230,19 @@ class GenRe(Method):
         self._report_pairs(fitted, held, pairs, pairs_held)
         clock.lap("pairs")
         self.verifier_: Verifier | None = None
-        if self.select == "verified":
-            self.verifier_ = Verifier(self.seed).fit(rows.Z, rows.favourable, rows.confidence)
+        if self.select == "verified" or self.refine:
+            self.verifier_ = self._fit_verifier(rows)
             clock.lap("verifier")
-        self.density_ = self._density(rows, targets)
+        self.targets_ = targets
+        drawn: Drawn | Refined = Drawn(self, rows.F[fitted[pairs.source]], pairs, targets)
+        watched = drawn  # a few held-out rows, none of which has a target: watch the others' loss
         if len(pairs_held):
-            self._train(rows, fitted, held, targets, pairs, pairs_held)
-        else:  # a few held-out rows, none of which has a target: watch the loss of the others
-            self._train(rows, fitted, fitted, targets, pairs, pairs)
+            watched = Drawn(self, rows.F[held[pairs_held.source]], pairs_held, targets)
+        if self.refine:
+            drawn, watched = self._refined(drawn), self._refined(watched)
+            clock.lap("refine")
+        self.density_ = self._density(rows, targets)
+        self._train(drawn, watched)
         clock.lap("training")
         self._choose_sampling(rows.Z[looked_at], judge)
         clock.lap("sampling")
@@ -245,7 +282,7 @@ class GenRe(Method):
             judge,
             self.encoder_,
             self.rules_,
-            lam=self.lam,
+            lam=USUAL_LAM if self.lam == "any" else self.lam,
             n_bins=self.n_bins,
             seed=self.seed,
         )
@@ -273,25 +310,29 @@ class GenRe(Method):
         kept = np.zeros(len(found), dtype=bool)
         kept[rng.permutation(len(found))[: self.max_targets]] = True
         some = fitted[:256]
-        lost = lost_by_cap(
-            rows.Z[some], rows.F[some], whole, kept, self.encoder_, self.rules_, self.lam
+        lost = max(
+            lost_by_cap(rows.Z[some], rows.F[some], whole, kept, self.encoder_, self.rules_, lam)
+            for lam in (LAM_RANGE if self.lam == "any" else (self.lam,))
         )
         self.fit_report_["targets"] |= {"used": int(kept.sum()), "mass_lost": lost}
         return Targets(whole.Z[kept], whole.F[kept], whole.codes[kept], whole.edges)
 
-    def _pairs(self, rows: TrainingRows, sources: np.ndarray, targets: Targets) -> Pairs:
-        return make_pairs(
-            rows.Z[sources],
-            rows.F[sources],
-            targets,
-            self.encoder_,
-            self.rules_,
-            lam=self.lam,
-            top_k=self.top_k,
-        )
+    def _pairs(
+        self, rows: TrainingRows, sources: np.ndarray, targets: Targets
+    ) -> Pairs | AnyLamPairs:
+        known = (rows.Z[sources], rows.F[sources], targets, self.encoder_, self.rules_)
+        if self.lam != "any":
+            return make_pairs(*known, lam=self.lam, top_k=self.top_k)
+        seen = self.training.n_steps(len(sources)) * self.training.batch_size
+        rng = np.random.default_rng([self.seed, 3, len(sources)])
+        return make_any_lam_pairs(*known, n_draws=-(-seen // max(1, len(sources))), rng=rng)
 
     def _report_pairs(
-        self, fitted: np.ndarray, held: np.ndarray, pairs: Pairs, pairs_held: Pairs
+        self,
+        fitted: np.ndarray,
+        held: np.ndarray,
+        pairs: Pairs | AnyLamPairs,
+        pairs_held: Pairs | AnyLamPairs,
     ) -> None:
         """How many sources have a target; those that have none are counted in one warning."""
         total = len(fitted) + len(held)
@@ -334,33 +375,33 @@ class GenRe(Method):
         self.targets_edges_ = targets.edges
         return RecourseDensity(net, bins, self.rules_, weights, keep=self.keep)
 
-    def _train(
-        self,
-        rows: TrainingRows,
-        fitted: np.ndarray,
-        held: np.ndarray,
-        targets: Targets,
-        pairs: Pairs,
-        pairs_held: Pairs,
-    ) -> None:
+    def _refined(self, drawn: Drawn | Refined) -> Refined:
+        """Some draws of every pair's Q, refined once for all epochs."""
+        each = min(max(REFINED // len(drawn), 1), REFINED_EACH)
+        order = np.repeat(np.arange(len(drawn))[:REFINED], each)
+        x, x_plus, *lam = drawn(order, np.random.default_rng([self.seed, 4]))
+        better = self._closer(x.numpy(), x_plus.numpy(), self.safety)
+        return Refined((x, torch.as_tensor(better), *lam), drawn.n_sources)
+
+    def _train(self, drawn: Drawn | Refined, watched: Drawn | Refined) -> None:
         """Algorithm 1, lines 4-9."""
         config = self.training
         rng = np.random.default_rng([self.seed, 1])
         generator = torch.Generator().manual_seed(self.seed)
-        carry = _Carry(self, targets)
 
         def batches() -> Any:
             barren = 0
             while barren < BARREN:
-                order = rng.permutation(len(pairs))
+                order = rng.permutation(len(drawn))
                 if len(order) < config.batch_size:  # a small table: several draws a source
-                    order = np.tile(order, -(-config.batch_size // len(order)))
+                    order = np.tile(order, -(-config.batch_size // max(1, len(order))))
                 for i in range(0, len(order) - config.batch_size + 1, config.batch_size):
-                    batch = order[i : i + config.batch_size]
-                    pair = carry(rows.F[fitted[pairs.source[batch]]], pairs.draw(batch, rng))
+                    pair = drawn(order[i : i + config.batch_size], rng)
                     barren = 0 if len(pair[0]) else barren + 1
                     if len(pair[0]):
                         yield pair
+                if len(order) == 0:
+                    break
             raise UserError(
                 f"{self._where('fit')}: with their own {self._immutable_names()} carried over, the "
                 f"classifier accepts none of the targets of {BARREN} batches of people above gamma "
@@ -369,18 +410,13 @@ class GenRe(Method):
             )
 
         fixed = np.random.default_rng([self.seed, 2])
-        some = np.arange(len(pairs_held))[:1024]
-        held_x, held_plus = carry(
-            rows.F[held[pairs_held.source[some]]], pairs_held.draw(some, fixed)
-        )
+        held_pair = watched(np.arange(len(watched))[:1024], fixed)
 
         def held_out() -> float:  # only asked where somebody is held out
             same = torch.Generator().manual_seed(self.seed)
-            return float(self.density_.loss(held_x, held_plus, same))
+            return float(self.density_.loss(held_pair[0], held_pair[1], same, *held_pair[2:]))
 
-        per_epoch = max(1, len(pairs) // config.batch_size)
-        low, high = config.bounds or (1, 10**9)
-        steps = config.steps or min(max(config.epochs * per_epoch, low), high)
+        steps = config.n_steps(drawn.n_sources)
         plan = TrainingPlan(
             steps=steps,
             lr=config.lr,
@@ -392,10 +428,10 @@ class GenRe(Method):
         )
         report: TrainingReport = train(
             self.density_.net,
-            lambda pair: self.density_.loss(pair[0], pair[1], generator),
+            lambda pair: self.density_.loss(pair[0], pair[1], generator, *pair[2:]),
             batches(),
             plan,
-            held_out=held_out if len(held_x) else None,
+            held_out=held_out if len(held_pair[0]) else None,
             label="R(x+|x)",
             progress=self.progress,
         )
@@ -412,17 +448,17 @@ class GenRe(Method):
         margins: tuple[float, ...] = (self.margin_,)
         if self.temperature == "auto":
             temperatures = TEMPERATURE_GRID
-        if self.margin == "auto" and self.select != "paper":
+        if self.margin == "auto" and self.select == "likelihood":  # a verifier asks for more
             margins = tuple(0.5 + share * (self.gamma_ - 0.5) for share in MARGIN_GRID)
         if judge is None or len(temperatures) * len(margins) == 1:
             return
         every = np.arange(len(Z))
         lines, chosen = [], []
         for temperature in temperatures:
-            draws = self._draw(Z, KeyedNoise(self.seed), temperature)
+            draws = self._offers(Z, self._draw(Z, KeyedNoise(self.seed), temperature))
             known = self._known(Z, draws)
             for margin in margins:
-                pick = self._select(draws, known, margin)
+                pick = self._select(draws, known, margin, self.safety)
                 chosen.append(self.encoder_.from_features(draws.F[every, pick]))
                 lines.append(
                     {
@@ -443,14 +479,82 @@ class GenRe(Method):
 
     # ---- recourse -----------------------------------------------------------------------------
 
-    def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
-        draws = self._draw(Z, noise, self.temperature_)
-        pick = self._select(draws, self._known(Z, draws), self.margin_)
-        return self.encoder_.from_features(draws.F[np.arange(len(Z)), pick])
+    def _check_request(self, verb: str, request: dict[str, Any]) -> None:
+        super()._check_request(verb, request)
+        check_request(self._where(verb), request, self.density_.net.lam)
 
-    def _select(self, draws: Draws, known: tuple[Array, Array], margin: float) -> np.ndarray:
+    def _recourse(
+        self,
+        Z: Array,
+        noise: KeyedNoise,
+        *,
+        lam: float | None = None,
+        temperature: float | None = None,
+        sigma: float | None = None,
+        n_draws: int | None = None,
+        safety: float | None = None,
+    ) -> Array:
+        safety = self.safety if safety is None else safety
+        draws = self._draw(Z, noise, temperature, n_draws, lam=lam, sigma=sigma)
+        draws = self._offers(Z, draws)
+        known = self._known(Z, draws)
+        if self.refine and self.select == "verified":
+            F_plus = self._best_refined(Z, draws.F, known, safety)
+        else:
+            pick = self._select(draws, known, self.margin_, safety)
+            F_plus = draws.F[np.arange(len(Z)), pick]
+            if self.refine:
+                F_plus = self._closer(self.encoder_.to_features(Z), F_plus, safety)
+        return self.encoder_.from_features(F_plus)
+
+    def _best_refined(
+        self, Z: Array, offers: Array, known: tuple[Array, Array], safety: float
+    ) -> Array:
+        """Of each row's best offers and its best retrieved one, refined, the best."""
+        rows, n = np.arange(len(Z))[:, None], offers.shape[1]
+        score = self._expected(offers, known, self.margin_, safety)
+        best = np.argsort(-score, axis=1, kind="stable")[:, :FINALISTS]
+        if self.retrieve:
+            own = n - RETRIEVED + score[:, n - RETRIEVED :].argmax(axis=1)
+            best = np.concatenate([best, own[:, None]], axis=1)
+        k, d = best.shape[1], offers.shape[2]
+        F = np.repeat(self.encoder_.to_features(Z), k, axis=0)
+        F_plus = self._closer(F, offers[rows, best].reshape(-1, d), safety)
+        merit = self._worth(np.repeat(Z, k, axis=0), F_plus, safety).reshape(-1, k)
+        return np.asarray(F_plus.reshape(-1, k, d)[rows[:, 0], merit.argmax(axis=1)])
+
+    def _worth(self, Z: Array, F_plus: Array, safety: float) -> Array:
+        """The expected Score of each row, as selection counts it; what h rejects comes last."""
+        assert self.verifier_ is not None
+        Z_plus = self.encoder_.from_features(F_plus)
+        found = self.verifier_.measures(Z_plus, self._confidence(Z_plus))
+        lacks = np.maximum(0.0, 0.5 - found[:, 1])
+        worth = self.verifier_.worth(found, safety) - SHORTFALL * lacks
+        worth -= self.cost_(Z, Z_plus) / F_plus.shape[1]
+        return np.where(found[:, 0] > 0.5, worth, found[:, 0] - 10.0)
+
+    def _closer(self, F: Array, F_plus: Array, safety: float) -> Array:
+        assert self.verifier_ is not None
+        return refine(F, F_plus, self.verifier_, self._confidence, self.encoder_, safety)
+
+    def _offers(self, Z: Array, draws: Draws) -> Draws:
+        """The draws and, where they compete, the nearest targets."""
+        if not self.retrieve or self.select != "verified":
+            return draws
+        F = self.encoder_.to_features(Z)
+        found, _ = nearest(Z, F, self.targets_, self.encoder_, self.rules_, RETRIEVED)
+        nothing = np.full(found.shape[:2], np.nan)  # the verifier does not ask for likelihoods
+        return Draws(
+            np.concatenate([draws.F, found], axis=1),
+            np.concatenate([draws.log_prob, nothing], axis=1),
+            np.concatenate([draws.log_weight, nothing], axis=1),
+        )
+
+    def _select(
+        self, draws: Draws, known: tuple[Array, Array], margin: float, safety: float
+    ) -> np.ndarray:
         confidence, cost = known
-        if self.verifier_ is None:
+        if self.select != "verified":
             return select(
                 confidence,
                 draws.log_prob + draws.log_weight,
@@ -459,27 +563,45 @@ class GenRe(Method):
                 margin=margin,
                 cost_weight=self.cost_weight,
             )
-        N, n, d = draws.F.shape
-        return select_verified(
-            self.encoder_.from_features(draws.F.reshape(-1, d)).reshape(N, n, -1),
-            confidence,
-            cost,
+        return np.asarray(self._expected(draws.F, known, margin, safety).argmax(axis=1))
+
+    def _expected(
+        self, offers: Array, known: tuple[Array, Array], margin: float, safety: float
+    ) -> Array:
+        assert self.verifier_ is not None
+        N, n, d = offers.shape
+        return expected_score(
+            self.encoder_.from_features(offers.reshape(-1, d)).reshape(N, n, -1),
+            *known,
             self.verifier_,
             n_features=d,
             margin=margin,
+            safety=safety,
         )
 
-    def _draw(self, Z: Array, noise: KeyedNoise, temperature: float, n: int | None = None) -> Draws:
+    def _draw(
+        self,
+        Z: Array,
+        noise: KeyedNoise,
+        temperature: float | None = None,
+        n: int | None = None,
+        *,
+        lam: float | None = None,
+        sigma: float | None = None,
+    ) -> Draws:
+        """Draws for each row; what is None is as it was fitted."""
         F = self.encoder_.to_features(Z)
+        sigma = self.sigma if sigma is None else sigma
         draws = sample(
             self.density_,
             F,
             n or self.n_draws,
-            temperature=temperature,
+            temperature=temperature or self.temperature_,
             noise=noise,
-            sigma=self.sigma,
+            sigma=sigma,
+            lam=self._lam_asked(lam),
         )
-        if self.bins == "uniform" or self.sigma > 0:
+        if self.bins == "uniform" or sigma > 0:
             # Alg. 2, line 8: values that no row has are made legal; a category is by its choice
             N, n_draws, d = draws.F.shape
             repeated = self.encoder_.from_features(F.repeat(n_draws, axis=0))
@@ -487,6 +609,12 @@ class GenRe(Method):
             legal = self.encoder_.to_features(flat).reshape(N, n_draws, d)
             draws = Draws(legal, draws.log_prob, draws.log_weight)
         return draws
+
+    def _lam_asked(self, lam: float | None) -> float | None:
+        """What the net is told: nothing, if it was trained for one lam only."""
+        if self.density_.net.lam != "any":
+            return None
+        return USUAL_LAM if lam is None else float(lam)
 
     def _known(self, Z: Array, draws: Draws) -> tuple[Array, Array]:
         """h's confidence in each draw and its cost, both (N, n)."""
@@ -522,6 +650,8 @@ class GenRe(Method):
             "weights": density.weights.numpy(),
             "codes": self.targets_codes_,
         }
+        if self.retrieve:
+            arrays["targets"] = self.targets_.F
         if self.verifier_ is not None:
             arrays |= under("verifier", self.verifier_.arrays())
         return state, arrays
@@ -532,6 +662,10 @@ class GenRe(Method):
         edges, n_immutable = within("edges", arrays), int(self.rules_.immutable.sum())
         self.targets_edges_ = tuple(edges.get(str(i)) for i in range(n_immutable))
         self.targets_codes_ = arrays["codes"]
+        if "targets" in arrays:
+            F = arrays["targets"]
+            codes = match_codes(F, self.rules_, self.targets_edges_)
+            self.targets_ = Targets(self.encoder_.from_features(F), F, codes, self.targets_edges_)
         learned = within("net", arrays)
         knots, decoded = (torch.tensor(learned[name]) for name in ("embed_x.knots", "decoded"))
         bins = Bins(**{name: torch.tensor(a) for name, a in within("bins", arrays).items()})
@@ -545,10 +679,23 @@ class GenRe(Method):
 
     # ---- the density's own verbs --------------------------------------------------------------
 
-    def sample(self, X: pd.DataFrame, n: int = 10) -> pd.DataFrame:
-        """n draws from R_theta(. | x) for each row, as a long frame indexed (row, draw)."""
+    def sample(
+        self,
+        X: pd.DataFrame,
+        n: int = 10,
+        *,
+        lam: float | None = None,
+        temperature: float | None = None,
+        sigma: float | None = None,
+    ) -> pd.DataFrame:
+        """n draws from R_theta(. | x) for each row, as a long frame indexed (row, draw).
+
+        The options are those of `recourse`.
+        """
         self._check_fitted("sample")
-        draws = self._draw(self.encoder_.encode(X), KeyedNoise(self.seed), self.temperature_, n)
+        request = {"lam": lam, "temperature": temperature, "sigma": sigma}
+        self._check_request("sample", {**request, "n_draws": n})
+        draws = self._draw(self.encoder_.encode(X), KeyedNoise(self.seed), n=n, **request)
         like = X.iloc[np.repeat(np.arange(len(X)), n)]
         Z_plus = self.encoder_.from_features(draws.F.reshape(len(like), -1))
         table = self.encoder_.decode(Z_plus, like=like)
@@ -557,18 +704,31 @@ class GenRe(Method):
         )
         return table
 
-    def draws(self, X: pd.DataFrame, n: int | None = None) -> pd.DataFrame:
-        """What `recourse` chooses from: cost, log_likelihood, score and `chosen` of each draw.
+    def draws(
+        self,
+        X: pd.DataFrame,
+        n: int | None = None,
+        *,
+        lam: float | None = None,
+        temperature: float | None = None,
+        sigma: float | None = None,
+    ) -> pd.DataFrame:
+        """The draws that `recourse` chooses from: cost, log_likelihood, score and `chosen` of each.
 
         Indexed (row, draw), the draws being those of `sample`. n: as if `n_draws` were n. People
-        whom h accepts already have no chosen draw: recourse leaves them as they are.
+        whom h accepts already have no chosen draw: recourse leaves them as they are. Where rows are
+        retrieved or refined, `recourse` may still do better than the chosen draw. The other options
+        are those of `recourse`.
         """
         self._check_fitted("draws")
+        request = {"lam": lam, "temperature": temperature, "sigma": sigma}
+        self._check_request("draws", {**request, "n_draws": n})
         Z, n = self.encoder_.encode(X), n or self.n_draws
-        draws = self._draw(Z, KeyedNoise(self.seed), self.temperature_, n)
+        draws = self._draw(Z, KeyedNoise(self.seed), n=n, **request)
         known = self._known(Z, draws)
         chosen = np.zeros(draws.log_prob.shape, dtype=bool)
-        chosen[np.arange(len(X)), self._select(draws, known, self.margin_)] = True
+        pick = self._select(draws, known, self.margin_, self.safety)
+        chosen[np.arange(len(X)), pick] = True
         chosen &= ~self.classifier_.accepts(self._ordered(X))[:, None]
         Z_plus = self.encoder_.from_features(draws.F.reshape(len(X) * n, -1))
         return pd.DataFrame(
@@ -583,9 +743,12 @@ class GenRe(Method):
             ),
         )
 
-    def log_prob(self, x_plus: pd.DataFrame, given: pd.DataFrame) -> pd.Series:
+    def log_prob(
+        self, x_plus: pd.DataFrame, given: pd.DataFrame, lam: float | None = None
+    ) -> pd.Series:
         """log R_theta(x_plus | given), row by row, at temperature 1 under the schema's masks."""
         self._check_fitted("log_prob")
+        self._check_request("log_prob", {"lam": lam})
         X, X_plus = self._ordered(given), self._ordered(x_plus)
         if len(X) != len(X_plus):
             raise UserError(
@@ -594,7 +757,9 @@ class GenRe(Method):
         F, F_plus = self.encoder_.features(X), self.encoder_.features(X_plus)
         parts = [
             self.density_.log_prob(
-                torch.as_tensor(F_plus[i : i + 1024]), torch.as_tensor(F[i : i + 1024])
+                torch.as_tensor(F_plus[i : i + 1024]),
+                torch.as_tensor(F[i : i + 1024]),
+                self._lam_asked(lam),
             )
             for i in range(0, len(F), 1024)
         ]
@@ -604,23 +769,45 @@ class GenRe(Method):
         return [f.name for f in self.schema_ if f.role == "immutable"]
 
 
-class _Carry:
-    """Pairs as tensors: x's own immutables carried over into x_plus, h checked again where that
-    changed the target (an immutable number that was matched by bin)."""
+class Drawn:
+    """Pairs drawn anew each time (Algorithm 1, line 6), as tensors: x's own immutables carried over
+    into x_plus, h checked again where that changed the target (an immutable number that was matched
+    by bin)."""
 
-    def __init__(self, method: GenRe, targets: Targets):
-        self.method, self.targets = method, targets
+    def __init__(self, method: GenRe, F: Array, pairs: Pairs | AnyLamPairs, targets: Targets):
+        self.method, self.F, self.pairs, self.targets = method, F, pairs, targets
         self.by_bin = any(edge is not None for edge in targets.edges)
+        self.n_sources = len(pairs)
 
-    def __call__(self, source: Array, target: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __call__(self, which: np.ndarray, rng: np.random.Generator) -> tuple[torch.Tensor, ...]:
+        """(x, x_plus), and the lam of each pair where it was drawn with one of its own."""
+        drawn = self.pairs.draw(which, rng)
+        target, *lam = drawn if isinstance(drawn, tuple) else (drawn,)
         immutable = self.method.rules_.immutable
-        F_plus = self.targets.F[target].copy()
+        source, F_plus = self.F[which], self.targets.F[target]
         F_plus[:, immutable] = source[:, immutable]
         if self.by_bin:
             Z_plus = self.method.encoder_.from_features(F_plus)
             ok = self.method._confidence(Z_plus) > self.method.gamma_
-            source, F_plus = source[ok], F_plus[ok]
-        return torch.as_tensor(source), torch.as_tensor(F_plus)
+            source, F_plus, *lam = (part[ok] for part in (source, F_plus, *lam))
+        return tuple(torch.as_tensor(part) for part in (source, F_plus, *lam))
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Pairs that were drawn and refined once, as tensors."""
+
+    parts: tuple[torch.Tensor, ...]  # as `Drawn` gives them
+    n_sources: int
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    def __call__(self, which: np.ndarray, rng: np.random.Generator) -> tuple[torch.Tensor, ...]:
+        return tuple(part[which] for part in self.parts)
 
 
 def _judge_once(judge: CrossFittedJudge, tables: list[Array]) -> list[tuple[float, float]]:

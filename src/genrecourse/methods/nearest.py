@@ -9,11 +9,13 @@ import numpy as np
 from genrecourse.artifact import under, within
 from genrecourse.encoding import Array
 from genrecourse.errors import UserError
-from genrecourse.genre.pairs import blocks, make_targets
-from genrecourse.genre.select import select_verified
+from genrecourse.genre.pairs import make_targets, nearest
+from genrecourse.genre.refine import refine
+from genrecourse.genre.select import expected_score
 from genrecourse.judge import CrossFittedJudge
 from genrecourse.methods.auto import choose_gamma, clean
 from genrecourse.methods.base import Method, TrainingRows
+from genrecourse.methods.request import check_safety
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Schema
 from genrecourse.verifier import Verifier
@@ -31,6 +33,8 @@ class NearestNeighbour(Method):
         GenRe does, leaves out rows that a judge which never saw them calls invalid or outlying, and
         lets the same verifier choose among the nearest.
     labelled: only rows whose outcome was favourable too (the paper's D+).
+    refine: put back what x has wherever the verifier lets it, as GenRe does.
+    safety: from as cheap as possible (0) to as safe as possible (1), where a verifier is at work.
     """
 
     def __init__(
@@ -40,6 +44,8 @@ class NearestNeighbour(Method):
         *,
         gamma: float | Literal["auto"] = 0.5,
         labelled: bool = False,
+        refine: bool = False,
+        safety: float = 0.5,
         lam: float = 5.0,
         n_bins: int = 50,
         seed: int = 0,
@@ -47,10 +53,13 @@ class NearestNeighbour(Method):
         super().__init__(classifier, schema, seed=seed)
         self.gamma = gamma
         self.labelled = labelled
+        self.refine = refine
+        self.safety = safety
         self.lam = lam
         self.n_bins = n_bins
 
     def _fit(self, rows: TrainingRows) -> None:
+        check_safety(self._where("fit"), self.safety)
         keep = rows.confidence > 0.5
         if self.labelled:
             keep &= rows.favourable
@@ -66,8 +75,8 @@ class NearestNeighbour(Method):
             )
         self.targets_ = make_targets(rows.Z[keep], rows.F[keep], self.rules_, self.n_bins)
         self.verifier_: Verifier | None = None
-        if self.gamma == "auto":
-            self.verifier_ = Verifier(self.seed).fit(rows.Z, rows.favourable, rows.confidence)
+        if self.gamma == "auto" or self.refine:
+            self.verifier_ = self._fit_verifier(rows)
 
     def _clean(self, rows: TrainingRows, keep: np.ndarray) -> np.ndarray:
         """Choose gamma and leave out what a judge does not vouch for, as GenRe does."""
@@ -99,32 +108,25 @@ class NearestNeighbour(Method):
         learned = within("verifier", arrays)
         self.verifier_ = Verifier.from_arrays(learned, self.encoder_.width) if learned else None
 
-    def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
-        F = self.encoder_.to_features(Z)
-        F_plus, cost = self._nearest(Z, F, 1 if self.verifier_ is None else CANDIDATES)
-        N, k, d = F_plus.shape
-        pick = np.zeros(N, dtype=int)
-        if self.verifier_ is not None:
-            Z_plus = self.encoder_.from_features(F_plus.reshape(-1, d))
-            confidence = np.where(np.isfinite(cost), self._confidence(Z_plus).reshape(N, k), 0.0)
-            pick = select_verified(
-                Z_plus.reshape(N, k, -1),
-                confidence,
+    def _recourse(self, Z: Array, noise: KeyedNoise, *, safety: float | None = None) -> Array:
+        safety = self.safety if safety is None else safety
+        F, verifier = self.encoder_.to_features(Z), self.verifier_
+        k = CANDIDATES if self.gamma == "auto" else 1
+        F_plus, cost = nearest(Z, F, self.targets_, self.encoder_, self.rules_, k)
+        chosen = F_plus[:, 0]
+        if verifier is not None and k > 1:
+            Z_plus = self.encoder_.from_features(F_plus.reshape(len(F) * k, -1))
+            confidence = self._confidence(Z_plus).reshape(len(F), k)
+            score = expected_score(
+                Z_plus.reshape(len(F), k, -1),
+                np.where(np.isfinite(cost), confidence, 0.0),
                 cost,
-                self.verifier_,
-                n_features=d,
+                verifier,
+                n_features=F.shape[1],
                 margin=0.5,
+                safety=safety,
             )
-        return self.encoder_.from_features(F_plus[np.arange(N), pick])
-
-    def _nearest(self, Z: Array, F: Array, k: int) -> tuple[Array, Array]:
-        """The k cheapest targets (N, k, d), cheapest first, and their costs (N, k): x itself at an
-        infinite cost where there are fewer."""
-        F_plus, cost = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
-        for rows, members, costs in blocks(Z, F, self.targets_, self.encoder_, self.rules_):
-            found, place = costs.topk(min(k, len(members)), dim=1, largest=False)
-            i, j = np.nonzero(np.isfinite(found.numpy()))
-            F_plus[rows[i], j] = self.targets_.F[members[place.numpy()[i, j]]]
-            cost[rows[i], j] = found.numpy()[i, j]
-        F_plus[:, :, self.rules_.immutable] = F[:, None, self.rules_.immutable]
-        return F_plus, cost
+            chosen = F_plus[np.arange(len(F)), score.argmax(axis=1)]
+        if verifier is not None and self.refine:
+            chosen = refine(F, chosen, verifier, self._confidence, self.encoder_, safety)
+        return self.encoder_.from_features(chosen)

@@ -1,0 +1,158 @@
+"""python -m paper NAME [--quick]: run one table or figure, print it, write its results and picture.
+
+A run goes on where it was stopped. `all` is everything but the preset; `draw` makes the pictures
+and pages again from the results that there are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+from genrecourse.plots import save
+from paper import cases, figures, plane, readme, runs, tables, theory
+from paper.records import DATASETS, read_lines, write_lines
+from paper.runs import Scale
+from paper.tables import NNR_OURS, ROBUSTNESS_LABELS
+
+Step = Callable[[Scale], None]
+
+
+# ---- run: what each needs -----------------------------------------------------------------------
+
+
+def run_cases(size: Scale) -> None:
+    """Data, gold classifier and h, for each data set and seed that is not there yet."""
+    path = size.file("cases")
+    lines = read_lines(path)
+    done = {(line["dataset"], line["seed"]) for line in lines}
+    for name in DATASETS.values():
+        for seed in size.seeds:
+            if (name, seed) not in done:
+                lines.append(cases.describe(name, seed))
+                write_lines(path, lines)
+
+
+def run_theory(size: Scale) -> None:
+    lines = read_lines(size.file("theory"))
+    if not lines or lines[0]["repeats"] != size.theory_repeats:
+        write_lines(size.file("theory"), theory.run(size.theory_repeats))
+
+
+def run_arrows(size: Scale) -> None:
+    made = plane.cases(size.people_2d)
+    lines = plane.arrows(made)
+    write_lines(size.file("arrows"), lines)
+    save(figures.plane(lines, made), size.images / "arrows.png", dpi=110)
+
+
+def has_arrows(size: Scale) -> bool:
+    """Whether the picture is there, with every method that the library has by now."""
+    found = {line["method"] for line in read_lines(size.file("arrows"))}
+    return (size.images / "arrows.png").is_file() and found == set(plane.methods())
+
+
+def has_contours(size: Scale) -> bool:
+    return (size.images / "contours.png").is_file() and bool(read_lines(size.file("contours")))
+
+
+def run_contours(size: Scale) -> None:
+    lines, shown = plane.densities(plane.cases(size.people_2d))
+    write_lines(size.file("contours"), lines)
+    save(figures.contours(shown), size.images / "contours.png")
+
+
+def compared(config: str, name: str) -> Step:
+    return lambda size: runs.run(config, size, name)
+
+
+RUN: dict[str, list[Step]] = {
+    "data": [run_cases],
+    "gold": [run_cases],
+    "h": [run_cases],
+    "table1": [compared("main", "table1")],
+    "nnr": [compared("main", "nnr"), compared("settings", "nnr")],
+    "tabsyn": [compared("main", "tabsyn"), compared("main", "table1")],
+    "temperature": [compared("settings", "temperature")],
+    "fraction": [compared("settings", "fraction")],
+    "lambda": [compared("settings", "lambda")],
+    "robustness": [compared("main", "robustness")],
+    "ablation": [compared("main", "ablation")],
+    "safety": [compared("main", "safety")],
+    "theory": [run_theory],
+    "arrows": [run_arrows],
+    "contours": [run_contours],
+    "preset": [compared("preset", "preset")],
+}
+# Everything at once: one case for each data set and seed serves all tables of a results file.
+ALL: dict[str, Step] = {
+    "theory": run_theory,
+    "cases": run_cases,
+    "arrows": lambda size: None if has_arrows(size) else run_arrows(size),
+    "contours": lambda size: None if has_contours(size) else run_contours(size),
+    "main": lambda size: runs.run("main", size),
+    "settings": lambda size: runs.run("settings", size),
+}
+# A command prints the block of its name, or these.
+BLOCKS = {"nnr": ["nnr", "nnr_lambda"], "robustness": ["targets", "robustness", "witnesses"]}
+
+
+# ---- draw: from results alone -------------------------------------------------------------------
+
+
+def draw(size: Scale) -> None:
+    """Every picture whose results are there; arrows and contours are drawn as they are run."""
+    report = readme.Report(size)
+    main, settings = report.main, report.settings
+    both = report.results("main", "settings")
+    if report.cases:
+        save(figures.classifiers(report.cases), size.images / "classifiers.png")
+    if report.theory:
+        save(figures.theorems(report.theory), size.images / "theory.png")
+    if main:
+        save(figures.against_published("main_std", main), size.images / "table1.png")
+        save(figures.against_published("nnr_lambda_std", both), size.images / "nnr.png")
+        curves = runs.read("main")["safety"]["curves"]
+        alone = ("genre-paper", "nnr-dplus", *NNR_OURS)
+        save(figures.safety(main, curves, alone), size.images / "safety.png")
+        picture = figures.side_by_side(main, ROBUSTNESS_LABELS, figures.SAFETY_METRICS)
+        save(picture, size.images / "robustness.png")
+        labels = tables.ablation_labels()
+        picture = figures.side_by_side(main, labels, {"score": "Score", "changes": "changes"})
+        save(picture, size.images / "ablation.png")
+    if settings:
+        name = "temperature_sigma_std"
+        save(figures.against_published(name, settings), size.images / "temperature.png")
+        save(figures.fraction(settings), size.images / "fraction.png")
+        save(figures.lambdas(settings), size.images / "lambda.png")
+
+
+# ---- the command line ---------------------------------------------------------------------------
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m paper", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("name", choices=[*RUN, "all", "draw"])
+    parser.add_argument("--quick", action="store_true", help="small, into results/quick")
+    options = parser.parse_args()
+    size = runs.scale("quick" if options.quick else "full")
+    started = time.perf_counter()
+    parts = {f"part {i}": step for i, step in enumerate(RUN.get(options.name, []), start=1)}
+    for name, step in (ALL if options.name == "all" else parts).items():
+        step(size)
+        print(f"{name}: {time.perf_counter() - started:.0f} seconds so far", file=sys.stderr)
+    draw(size)
+    readme.write(size)
+    blocks = readme.Report(size).blocks()
+    wanted = BLOCKS.get(options.name, [options.name])
+    for name in [*blocks] if options.name in ("all", "draw") else ["scale", *wanted]:
+        print(f"\n## {name}\n\n{blocks[name]()}")
+    print(f"\n{time.perf_counter() - started:.0f} seconds; pictures in {size.images}")
+
+
+if __name__ == "__main__":
+    main()

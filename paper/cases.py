@@ -1,0 +1,72 @@
+"""The protocol's own tables: counts of the data, and how good the gold classifier and h are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import (
+    accuracy_score,
+    brier_score_loss,
+    f1_score,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
+
+from genrecourse.datasets import Dataset, load_dataset
+from genrecourse.evaluation import Case, make_case
+
+
+def describe(name: str, seed: int) -> dict[str, Any]:
+    """One line: the published tables' numbers, of one data set and seed."""
+    case, data = make_case(name, seed, rows=None), load_dataset(name, seed=seed)
+    Z_train, Z_test = case.encoder.encode(data.X_train), case.encoder.encode(data.X_test)
+    gold_train, gold_test = case.judge.probability(Z_train), case.judge.probability(Z_test)
+    drawn = _drawn_test_labels(case, gold_train, gold_test)
+    scores = case.h.score(data.X_test)
+    h = _quality(drawn, scores, case.h.accepts(data.X_test))
+    return {
+        "dataset": name,
+        "seed": seed,
+        "data": _counts(data) | {"h_accuracy_pct": h["accuracy_pct"]},
+        # on the test rows, against their real outcomes; it was fitted on them, too
+        "gold_classifier": _quality(data.y_test.to_numpy(), gold_test, gold_test > 0.5),
+        "classifier_h": h,
+        "drawn_positive": int(case.y.sum()),
+    }
+
+
+def _counts(data: Dataset) -> dict[str, float]:
+    return {
+        "features": len(data.schema),
+        "categorical": sum(f.is_category for f in data.schema),
+        "immutable": sum(f.role == "immutable" for f in data.schema),
+        "positive": int(data.y_train.sum()),
+        "negative": int((1 - data.y_train).sum()),
+        "train_rows": len(data.X_train),
+        "test_rows": len(data.X_test),
+    }
+
+
+def _quality(y: np.ndarray, scores: np.ndarray, decision: np.ndarray) -> dict[str, float]:
+    macro: dict[str, Any] = {"average": "macro", "zero_division": 0}
+    return {
+        "accuracy_pct": 100 * float(accuracy_score(y, decision)),
+        "roc_auc": float(roc_auc_score(y, scores)),
+        "precision_macro": float(precision_score(y, decision, **macro)),
+        "recall_macro": float(recall_score(y, decision, **macro)),
+        "f1_macro": float(f1_score(y, decision, **macro)),
+        "brier": float(brier_score_loss(y, np.clip(scores, 0, 1))),
+    }
+
+
+def _drawn_test_labels(case: Case, gold_train: np.ndarray, gold_test: np.ndarray) -> np.ndarray:
+    """The labels that `make_case` drew for the test rows, which it does not hand out.
+
+    Drawn again from the same stream; that the training labels come out the same is checked.
+    """
+    rng = np.random.default_rng([case.seed, 1])
+    train = (rng.random(len(gold_train)) < gold_train).astype(int)
+    assert np.array_equal(train, case.y), "evaluation.make_case draws its labels in another way"
+    return (rng.random(len(gold_test)) < gold_test).astype(int)

@@ -1,0 +1,153 @@
+"""Numbers: what the paper published, and what our results files say."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from genrecourse.comparison import estimate
+from genrecourse.comparison.intervals import over_seeds
+
+HERE = Path(__file__).parent
+Line = dict[str, Any]
+DATASETS = {"adult": "adult-carla", "compas": "compas", "heloc": "heloc"}  # the paper's name, ours
+METRICS = ("cost", "val", "lof", "score")
+PUBLISHED_ROWS = 200  # people a data set: "averaged over 200 instances from test split"
+
+
+# ---- published ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Published:
+    mean: float
+    sd: float | None  # between rows
+
+
+@cache
+def published(table: str) -> dict[tuple[str, str, str], Published]:
+    """(data set, method, metric) -> value, of one table of published.csv."""
+    return {
+        (row["dataset"], row["method"], row["metric"]): Published(
+            float(row["mean"]), float(row["std"]) if row["std"] else None
+        )
+        for row in published_rows()
+        if row["table"] == table
+    }
+
+
+def published_rows() -> list[dict[str, str]]:
+    with (HERE / "published.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# ---- ours ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A mean over people and seeds, with its 95% interval."""
+
+    mean: float
+    half: float  # nan: nothing can be said
+    sd: float  # between people
+    n: int  # people, of all seeds
+    seeds: int
+
+    @property
+    def low(self) -> float:
+        return self.mean - self.half
+
+    @property
+    def high(self) -> float:
+        return self.mean + self.half
+
+    def excludes(self, value: float, rounding: float = 0.005) -> bool:
+        """Whether a published value, known to two decimals, lies outside the interval."""
+        return not math.isnan(self.half) and abs(value - self.mean) > self.half + rounding
+
+
+class Results:
+    """The lines of a results file: the last of each label, data set and seed; failed ones apart."""
+
+    def __init__(self, lines: Iterable[Line]):
+        latest = {(line["label"], line["dataset"], line["seed"]): line for line in lines}
+        self.failed = [line for line in latest.values() if "failed" in line]
+        self._lines: dict[tuple[str, str], list[Line]] = {}
+        for (label, dataset, _), line in sorted(latest.items(), key=lambda item: item[0][2]):
+            if "failed" not in line:
+                self._lines.setdefault((label, dataset), []).append(line)
+
+    @classmethod
+    def read(cls, *paths: Path) -> Results:
+        return cls(line for path in paths for line in read_lines(path))
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def __iter__(self) -> Iterator[Line]:
+        return (line for lines in self._lines.values() for line in lines)
+
+    def of(self, label: str, dataset: str) -> list[Line]:
+        """Its lines, one a seed."""
+        return self._lines.get((label, dataset), [])
+
+    def labels(self) -> list[str]:
+        return list(dict.fromkeys(label for label, _ in self._lines))
+
+    def measured(self, label: str, dataset: str, metric: str) -> Measured | None:
+        """None: not run, or the metric cannot be told of this method."""
+        lines = self.of(label, dataset)
+        found = estimate(lines, metric)
+        if found is None:
+            return None
+        parts = [line["metrics"][metric] for line in lines if metric in line["metrics"]]
+        sd = pooled_sd([part for part in parts if part["mean"] is not None])
+        return Measured(found.mean, found.half, sd, found.n, found.seeds)
+
+    def seconds(self, label: str, dataset: str, what: str = "fit") -> Measured | None:
+        lines = self.of(label, dataset)
+        times = [line["seconds"][what] for line in lines if what in line.get("seconds", {})]
+        if not times:
+            return None
+        found = over_seeds(times, len(times), len(times))
+        return Measured(found.mean, found.half, math.nan, len(times), len(times))
+
+    def facts(self) -> str:
+        """Which seeds, how many people, with which settings."""
+        seeds = sorted({line["seed"] for line in self})
+        people = {d: sum(line["n"] for line in self._of(d)) for d in self._datasets()}
+        said = ", ".join(f"{n:,} on {name}" for name, n in people.items())
+        return f"seeds {', '.join(map(str, seeds))}; people: {said}"
+
+    def _datasets(self) -> list[str]:
+        return list(dict.fromkeys(dataset for _, dataset in self._lines))
+
+    def _of(self, dataset: str) -> list[Line]:
+        """The lines of whichever label has most seeds there."""
+        return max((v for (_, d), v in self._lines.items() if d == dataset), key=len)
+
+
+def pooled_sd(parts: list[dict[str, Any]]) -> float:
+    """Between all people of all seeds, from each seed's mean and standard deviation."""
+    n = sum(part["n"] for part in parts)
+    mean = sum(part["n"] * part["mean"] for part in parts) / n
+    square = sum(part["n"] * (part["sd"] ** 2 + part["mean"] ** 2) for part in parts) / n
+    return math.sqrt(max(0.0, square - mean**2))
+
+
+def read_lines(path: Path) -> list[Line]:
+    if not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def write_lines(path: Path, lines: list[Line]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

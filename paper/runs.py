@@ -1,0 +1,190 @@
+"""What is run: configs/*.toml -> entries of a comparison -> results/*.jsonl.
+
+A config is one results file. Each of its entries says which tables and figures need it, so that a
+command runs what it needs and `all` runs everything with one case for each data set and seed.
+"""
+
+from __future__ import annotations
+
+import tomllib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from genrecourse.comparison import Entry, compare
+from genrecourse.methods import METHODS
+from genrecourse.methods.genre import PAPER_PRESET, GenRe
+
+HERE = Path(__file__).parent
+LAMBDAS = ("0.5", "1.0", "2.5", "5.0", "10.0")
+TAUS = ("5.0", "10.0", "15.0")
+SIGMAS = ("2e-07", "2e-06", "2e-05", "2e-4", "2e-3", "2e-2")  # as the paper writes them
+SAFETIES = ("0.0", "0.25", "0.5", "0.75", "1.0")
+FRACTIONS = ("0.1", "0.2", "0.4", "0.8", "1.0")
+# What one fitted model is asked; the empty name is the request without any option.
+ASKS: dict[str, dict[str, dict[str, float]]] = {
+    "lambda": {lam: {"lam": float(lam)} for lam in LAMBDAS},
+    "safety": {"": {}} | {f"safety {safety}": {"safety": float(safety)} for safety in SAFETIES},
+    "temperature": {"": {}}
+    | {
+        # the paper's tau multiplies the logits, our temperature divides them
+        f"{tau}, {sigma}": {"temperature": 1 / float(tau), "sigma": float(sigma)}
+        for sigma in SIGMAS
+        for tau in TAUS
+    },
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is run, and where it goes."""
+
+    name: str  # "full" or "quick"
+    results: Path
+    images: Path
+    seeds: tuple[int, ...]
+    rows: int | None
+    theory_repeats: int
+    people_2d: int
+    economies: tuple[str, ...]
+
+    @property
+    def is_quick(self) -> bool:
+        return self.name == "quick"
+
+    def file(self, name: str) -> Path:
+        """Where the lines of a config are. The preset is never run quickly: its lines are shown."""
+        return (HERE / "results" if name == "preset" else self.results) / f"{name}.jsonl"
+
+
+def scale(name: str) -> Scale:
+    said = read("protocol")[name]
+    results, images = HERE / "results", HERE / "images"
+    if name == "quick":
+        results, images = results / "quick", results / "quick" / "images"
+    return Scale(
+        name,
+        results,
+        images,
+        tuple(said["seeds"]),
+        None if said["rows"] == "all" else said["rows"],
+        said["theory_repeats"],
+        said["people_2d"],
+        tuple(said.get("economies", ())),
+    )
+
+
+@cache
+def read(config: str) -> dict[str, Any]:
+    return tomllib.loads((HERE / "configs" / f"{config}.toml").read_text(encoding="utf-8"))
+
+
+def economies(size: Scale) -> list[str]:
+    """Everything that a quick run leaves out, in words."""
+    if not size.is_quick:
+        return []
+    more = [line for name in ("main", "settings") for line in read(name)["quick"]["economies"]]
+    return [
+        *size.economies,
+        *more,
+        *_fewer_datasets(),
+        "the paper's preset is not run: its committed result is shown",
+    ]
+
+
+def _fewer_datasets() -> list[str]:
+    """Entries that a quick run has on some data sets only."""
+    said = []
+    for name in ("main", "settings"):
+        for label, spec in read(name)["entries"].items():
+            kept = spec.get("quick_datasets")
+            if kept:
+                said.append(f"`{label}` on {', '.join(kept)} only")
+    return said
+
+
+# ---- entries ------------------------------------------------------------------------------------
+
+
+def entries(config: str, size: Scale, needed_by: str | None = None) -> dict[str, list[Entry]]:
+    """For each data set what is run on it, `needed_by` one table or figure or by any."""
+    said = read(config)
+    found: dict[str, list[Entry]] = {name: [] for name in said["datasets"]}
+    for label, spec in said["entries"].items():
+        if needed_by not in (None, *spec["for"]) or not exists(label, spec):
+            continue
+        where = spec.get("datasets", said["datasets"])
+        if size.is_quick:
+            where = spec.get("quick_datasets", where)
+        entry = _entry(label, spec, said.get("quick", {}) if size.is_quick else {})
+        for name in where:
+            found[name].append(entry)
+    return {name: listed for name, listed in found.items() if listed}
+
+
+def exists(label: str, spec: Mapping[str, Any]) -> bool:
+    """Whether the library has the method and each of its parameters; else the row is absent."""
+    maker = METHODS.get(spec.get("method", label))
+    if maker is None:
+        return False
+    return set(spec.get("params", {})) <= set(maker().get_params(deep=False))
+
+
+def is_absent(label: str) -> bool:
+    """Whether a label (of an entry, or of one of its asks) is something the library cannot do."""
+    for name in ("main", "settings", "preset"):
+        spec = read(name)["entries"].get(label.split("/")[0])
+        if spec is not None:
+            return not exists(label, spec)
+    return label not in METHODS
+
+
+def _entry(label: str, spec: Mapping[str, Any], quick: Mapping[str, Any]) -> Entry:
+    method = spec.get("method", label)
+    kind = _class_of(METHODS[method])
+    params = dict(PAPER_PRESET) if spec.get("preset") == "paper" else {}
+    params |= spec.get("params", {})
+    if issubclass(kind, GenRe):
+        params = dict(quick.get("params", {})) | params
+    return Entry(
+        label,
+        method,
+        {name: _record(kind, name, value) for name, value in params.items()},
+        ASKS[spec["asks"]] if "asks" in spec else {"": {}},
+        spec.get("data_fraction", 1.0),
+    )
+
+
+def _record(kind: Any, name: str, value: Any) -> Any:
+    """A table of TOML as the dataclass that the parameter is."""
+    return kind._records[name](**value) if isinstance(value, dict) else value
+
+
+def _class_of(maker: Any) -> Any:
+    return _class_of(maker.func) if isinstance(maker, partial) else maker
+
+
+# ---- running ------------------------------------------------------------------------------------
+
+
+def run(config: str, size: Scale, needed_by: str | None = None) -> None:
+    """Run what is missing in the results file of a config."""
+    said = read(config)
+    file = size.file(config)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    seeds = said.get(size.name, {}).get("seeds", size.seeds)
+    for name, listed in entries(config, size, needed_by).items():
+        with warnings.catch_warnings():
+            # a results file is shared by several commands and data sets
+            warnings.filterwarnings("ignore", message=".*belong to other runs")
+            compare(
+                listed,
+                [name],
+                seeds,
+                rows=size.rows,
+                output=file,
+                witnesses=said["witnesses"],
+            )

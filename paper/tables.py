@@ -1,0 +1,511 @@
+"""One function a table: results -> Markdown, the published value beside ours.
+
+"absent": the library does not have the method yet. "not run": it has, and there is no result.
+A cell of ours is mean ± standard deviation between people, as in the paper's appendix, then the 95%
+interval of the mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from genrecourse.comparison import difference
+from genrecourse.comparison.intervals import Interval
+from paper import theory
+from paper.records import (
+    DATASETS,
+    METRICS,
+    PUBLISHED_ROWS,
+    Line,
+    Measured,
+    Published,
+    Results,
+    published,
+)
+from paper.runs import FRACTIONS, LAMBDAS, SIGMAS, TAUS, is_absent, read
+
+NOT_RUN, ABSENT = "not run", "absent"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One published row and what of ours answers it.
+
+    `reproduces` is the label that does what the paper did; only it is held against the published
+    value. `ours` are further labels, to be seen beside it.
+    """
+
+    published: str | None
+    reproduces: str | None = None
+    ours: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (*((self.reproduces,) if self.reproduces else ()), *self.ours)
+
+
+# ---- which rows ---------------------------------------------------------------------------------
+
+NNR_ROWS = (
+    Row("NNR", "nnr"),
+    Row("NNR (gamma=0.7)", "nnr-0.7"),
+    Row("NNR (D+)", "nnr-dplus"),
+)
+NNR_OURS = ("nnr-auto", "nnr-refined")
+TABLE_1 = (
+    Row("Wachter", "wachter"),
+    Row("GS", "growing_spheres"),
+    Row("DICE", "dice"),
+    Row("ROAR", "roar"),
+    Row("PROBE", "probe"),
+    Row("TAP", "tap"),
+    Row("CCHVAE", "cchvae"),
+    Row("CRUDS", "cruds"),
+    Row("GenRe", "genre-paper", ("genre",)),
+    Row(None, None, ("revise", "nnr", "nnr-0.7", "nnr-dplus", *NNR_OURS, "ceiling")),
+)
+NNR = (*NNR_ROWS, Row("GenRe", "genre-paper", ("genre", *NNR_OURS, "ceiling")))
+NNR_LAMBDA = (
+    *NNR_ROWS,
+    *(
+        Row(
+            f"GenRe(lambda={lam})",
+            "genre-paper" if lam == "5.0" else f"genre-paper lambda={lam}",
+            (f"genre-paper any/{lam}", f"genre-any/{lam}"),
+        )
+        for lam in LAMBDAS
+    ),
+)
+TABSYN = (
+    Row("TabSyn+Q", "tabsyn_q"),
+    Row("TabSyn+SVDD(lambda=5.0)", "tabsyn_svdd"),
+    Row("TabSyn+SVDD(lambda=10.0)", "tabsyn_svdd lambda=10"),
+    Row("GenRe", "genre-paper", ("genre",)),
+)
+TEMPERATURE = tuple(
+    Row(f"{tau}, {sigma}", f"genre-paper/{tau}, {sigma}", (f"genre/{tau}, {sigma}",))
+    for sigma in SIGMAS
+    for tau in TAUS
+)
+FRACTION = tuple(
+    Row(
+        f"GenRe fraction={share}",
+        "genre-paper" if share == "1.0" else f"genre-paper fraction={share}",
+        ("genre" if share == "1.0" else f"genre fraction={share}",),
+    )
+    for share in FRACTIONS
+)
+# published table -> its rows, and the results files that answer them
+BESIDE: dict[str, tuple[tuple[Row, ...], tuple[str, ...]]] = {
+    "main_std": (TABLE_1, ("main",)),
+    "nnr": (NNR, ("main",)),
+    "nnr_lambda_std": (NNR_LAMBDA, ("main", "settings")),
+    "tabsyn_std": (TABSYN, ("main",)),
+    "temperature_sigma_std": (TEMPERATURE, ("settings",)),
+    "data_fraction_std": (FRACTION, ("settings",)),
+}
+
+
+# ---- cells --------------------------------------------------------------------------------------
+
+
+def published_cell(value: Published | None) -> str:
+    if value is None:
+        return ""
+    return f"{value.mean:.2f}" + ("" if value.sd is None else f" ± {value.sd:.2f}")
+
+
+def our_cell(value: Measured | None, sd: bool = True, digits: int = 3) -> str:
+    if value is None:
+        return ""
+    spread = f" ± {value.sd:.2f}" if sd else ""
+    return f"{value.mean:.{digits}f}{spread}{interval(value, digits)}"
+
+
+def interval(value: Measured | Interval, digits: int = 3) -> str:
+    if math.isnan(value.half):
+        return ""
+    return f" [{value.low:.{digits}f}, {value.high:.{digits}f}]"
+
+
+def people(value: Measured | Interval | None) -> str:
+    if value is None:
+        return ""
+    return f"{value.n:,}" + (f" in {value.seeds} seeds" if value.seeds > 1 else "")
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A Markdown table; the first `left` columns are text, the others numbers."""
+    rule = ["---"] * left + ["---:"] * (len(head) - left)
+    lines = [head, rule, *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+# ---- beside the published -----------------------------------------------------------------------
+
+
+def beside_published(table: str, results: Results, show_sd: bool = True) -> str:
+    """One table for each data set of a table of published.csv."""
+    rows, _ = BESIDE[table]
+    names = [name for name in DATASETS if any(d == name for d, _, _ in published(table))]
+    return "\n\n".join(
+        f"**{name}**\n\n{_one(table, name, rows, results, show_sd)}" for name in names
+    )
+
+
+def _one(table: str, name: str, rows: Sequence[Row], results: Results, show_sd: bool) -> str:
+    metrics = (*METRICS, "time_s") if table == "data_fraction_std" else METRICS
+    lines = []
+    for row in rows:
+        if row.published is not None:
+            cells = [
+                published_cell(published(table).get((name, row.published, m))) for m in metrics
+            ]
+            lines.append([row.published, "published", *cells, str(PUBLISHED_ROWS)])
+        lines += [
+            ["", f"`{label}`", *_cells(label, name, metrics, results, show_sd)]
+            for label in row.labels
+        ]
+    head = ["", "", *(metric.replace("time_s", "fit s") for metric in metrics), "people"]
+    return markdown(head, lines, left=2)
+
+
+def _cells(
+    label: str, name: str, metrics: Sequence[str], results: Results, show_sd: bool
+) -> list[str]:
+    if not results.of(label, DATASETS[name]):
+        return [status(label), *[""] * len(metrics)]
+    values = [value_of(results, label, name, metric) for metric in metrics]
+    shown = [
+        our_cell(v, sd=False, digits=1)
+        if m == "time_s"
+        else our_cell(v, sd=show_sd and m != "score")
+        for m, v in zip(metrics, values, strict=True)
+    ]
+    return [*shown, people(values[0])]
+
+
+def value_of(results: Results, label: str, name: str, metric: str) -> Measured | None:
+    """Of the paper's name of a data set."""
+    if metric == "time_s":
+        return results.seconds(label, DATASETS[name])
+    return results.measured(label, DATASETS[name], metric)
+
+
+def status(label: str) -> str:
+    return ABSENT if label != "ceiling" and is_absent(label) else NOT_RUN
+
+
+# ---- data, gold classifier, h -------------------------------------------------------------------
+
+# the metric in published.csv, and how to write it
+DATA_COLUMNS = {
+    "features": "features",
+    "categorical": "categorical",
+    "immutable": "immutable",
+    "positive": "positive",
+    "negative": "negative",
+    "train_rows": "train rows",
+    "test_rows": "test rows",
+    "h_accuracy_pct": "h accuracy %",
+}
+CLASSIFIER_COLUMNS = {
+    "accuracy_pct": "accuracy %",
+    "roc_auc": "ROC AUC",
+    "precision_macro": "precision",
+    "recall_macro": "recall",
+    "f1_macro": "F1",
+    "brier": "Brier",
+}
+
+
+def data(cases: list[Line]) -> str:
+    """Counts of the data; positive and negative are outcomes in the training rows."""
+    return _case_table("data", "", DATA_COLUMNS, cases)
+
+
+def gold(cases: list[Line]) -> str:
+    return _case_table("gold_classifier", "random forest", CLASSIFIER_COLUMNS, cases)
+
+
+def classifier_h(cases: list[Line]) -> str:
+    columns = {name: words for name, words in CLASSIFIER_COLUMNS.items() if name != "brier"}
+    return _case_table("classifier_h", "MLP 10-10-10", columns, cases)
+
+
+def _case_table(table: str, method: str, columns: dict[str, str], cases: list[Line]) -> str:
+    lines = []
+    for name, ours in DATASETS.items():
+        cells = [_number(m, published(table)[name, method, m].mean) for m in columns]
+        lines.append([name, "published", *cells])
+        own = [line[table] for line in cases if line["dataset"] == ours]
+        cells = [_mean_and_range(m, [o[m] for o in own]) for m in columns] if own else [NOT_RUN]
+        lines.append(["", f"ours, {len(own)} seeds", *cells, *[""] * (len(columns) - len(cells))])
+    return markdown(["", "", *columns.values()], lines, left=2)
+
+
+def _number(metric: str, value: float) -> str:
+    if metric in ("roc_auc",):
+        return f"{value:.4f}"
+    if metric.endswith("_pct") or metric in CLASSIFIER_COLUMNS:
+        return f"{value:.2f}"
+    return f"{value:,.0f}"
+
+
+def _mean_and_range(metric: str, values: list[float]) -> str:
+    mean = _number(metric, sum(values) / len(values))
+    low, high = _number(metric, min(values)), _number(metric, max(values))
+    return mean if low == high else f"{mean} [{low} to {high}]"
+
+
+# ---- tables of our own --------------------------------------------------------------------------
+
+ROBUSTNESS = {
+    "score": "Score",
+    "changes": "changes",
+    "success": "h accepts, no rule broken",
+    "retrained_seed": "h retrained: seed",
+    "retrained_bootstrap": "bootstrap",
+    "retrained_architecture": "architecture",
+    "noise": "under noise",
+    "copies": "copies of a row",
+    "violations": "violations",
+}
+# Where the gold judge is weak: it has memorised its rows, and its LOF is fooled by duplicates.
+WITNESSES = {
+    "val_oof": "val, out of fold",
+    "lof_20": "LOF, k = 20, distinct rows",
+    "knn_distance": "distance to accepted rows",
+    "y_nn": "neighbours accepted",
+    "nearest_row": "distance to a training row",
+    "redundancy": "changes not needed",
+}
+ROBUSTNESS_LABELS = (
+    "genre",
+    "genre-paper",
+    "nnr",
+    "nnr-0.7",
+    "nnr-dplus",
+    *NNR_OURS,
+    "accepted",
+    "ceiling",
+)
+NO_METHODS = ("ceiling", "accepted")
+
+
+def robustness(results: Results) -> str:
+    """Score beside what Score does not see, and the paired difference to the best other method."""
+    parts = []
+    for name, ours in DATASETS.items():
+        main = _by_label(results, ours, ROBUSTNESS)
+        parts.append(f"**{name}**\n\n{main}\n\n{_paired(results, ours)}")
+    return "\n\n".join(parts)
+
+
+def witnesses(results: Results) -> str:
+    """What others than the gold judge say, beside what they say of accepted rows themselves."""
+    return "\n\n".join(
+        f"**{name}**\n\n{_by_label(results, ours, WITNESSES)}" for name, ours in DATASETS.items()
+    )
+
+
+def _by_label(results: Results, dataset: str, columns: Mapping[str, str]) -> str:
+    rows = []
+    for label in ROBUSTNESS_LABELS:
+        lines = results.of(label, dataset)
+        if not lines and (label in NO_METHODS or is_absent(label)):
+            continue
+        values = [results.measured(label, dataset, metric) for metric in columns]
+        cells = [
+            our_cell(v, sd=False, digits=2 if m == "changes" else 3)
+            for m, v in zip(columns, values, strict=True)
+        ]
+        if not lines:
+            cells[0] = NOT_RUN
+        rows.append([f"`{label}`", *cells, _distinct(lines)])
+    return markdown(["", *columns.values(), "distinct x_plus"], rows)
+
+
+def _distinct(lines: list[Line]) -> str:
+    known = [line for line in lines if "distinct" in line]
+    if not known:
+        return ""
+    return f"{sum(x['distinct'] for x in known):,} of {sum(x['n'] for x in known):,}"
+
+
+def best_other(results: Results, dataset: str) -> str | None:
+    """The method with the highest Score; `genre` and variants (", ", "/") are left out."""
+    scores = {
+        label: results.measured(label, dataset, "score")
+        for label in results.labels()
+        if label not in ("genre", *NO_METHODS) and not set(label) & {",", "/"}
+    }
+    known = {label: value.mean for label, value in scores.items() if value is not None}
+    return max(known, key=lambda label: known[label]) if known else None
+
+
+def _paired(results: Results, dataset: str) -> str:
+    """genre's Score against the best of the other methods, on the same people."""
+    best = best_other(results, dataset)
+    if best is None or not results.of("genre", dataset):
+        return f"Paired difference: {NOT_RUN}."
+    found = difference(results.of("genre", dataset), results.of(best, dataset))
+    if found is None:
+        return f"Paired difference to `{best}`: no seed in common."
+    return (
+        f"Paired difference in Score, `genre` less `{best}` (the best other method): "
+        f"{found.mean:+.4f}{interval(found, 4)}; people: {people(found)}."
+    )
+
+
+ABLATION = {
+    "score": "Score",
+    "cost": "cost",
+    "val": "val",
+    "lof": "lof",
+    "changes": "changes",
+    "retrained_bootstrap": "retrained",
+    "noise": "noise",
+}
+
+
+def ablation_labels() -> list[str]:
+    """All of GenRe, then with one thing taken away, then the paper's and no model at all."""
+    labels = [label for label, spec in read("main")["entries"].items() if "ablation" in spec["for"]]
+    last = [label for label in ("genre-paper", *NNR_OURS) if label in labels]
+    return ["genre", *(x for x in labels if x not in ("genre", *last)), *last]
+
+
+def ablation(results: Results) -> str:
+    """GenRe with one thing taken away at a time: how much is what."""
+    parts = []
+    for name, ours in DATASETS.items():
+        whole = results.measured("genre", ours, "score")
+        rows = []
+        for label in ablation_labels():
+            if not results.of(label, ours):
+                rows.append([f"`{label}`", status(label), *[""] * len(ABLATION)])
+                continue
+            values = {m: results.measured(label, ours, m) for m in ABLATION}
+            loss = ""
+            if whole is not None and values["score"] is not None and label != "genre":
+                loss = f"{values['score'].mean - whole.mean:+.3f}"
+            rows.append([f"`{label}`", loss, *(our_cell(v, sd=False) for v in values.values())])
+        parts.append(
+            f"**{name}**\n\n" + markdown(["", "against `genre`", *ABLATION.values()], rows)
+        )
+    return "\n\n".join(parts)
+
+
+def preset(results: Results) -> str:
+    """The paper's own size of net and training, beside the compact one under the same settings."""
+    if not results:
+        return f"The preset: {NOT_RUN}."
+    rows = [
+        [f"GenRe on {name}", "published", *cells, ""]
+        for name in DATASETS
+        if any(line["dataset"] == DATASETS[name] for line in results)
+        for cells in [[published_cell(published("main_std")[name, "GenRe", m]) for m in METRICS]]
+    ]
+    for line in results:
+        cells = [
+            our_cell(results.measured(line["label"], line["dataset"], m), sd=m != "score")
+            for m in METRICS
+        ]
+        seconds = line["seconds"]["fit"]
+        where = f"`{line['label']}`, seed {line['seed']}, {line['n']:,} people"
+        rows.append(["", where, *cells, f"{seconds:,.0f} ({seconds / 3600:.1f} h)"])
+    return markdown(["", "", *METRICS, "fit s"], rows, left=2)
+
+
+def safety(results: Results, curves: dict[str, list[str]]) -> str:
+    """The numbers of the cheaper-safer picture."""
+    points = [label for labels in curves.values() for label in labels]
+    alone = [x for x in ("genre-paper", "nnr-dplus", *NNR_OURS) if x not in points]
+    columns = {"score": "Score", "changes": "changes", "cost": "cost"} | {
+        "retrained_bootstrap": "retrained",
+        "noise": "noise",
+    }
+    parts = []
+    for name, ours in DATASETS.items():
+        rows = []
+        for label in (*points, *alone):
+            values = [results.measured(label, ours, m) for m in columns]
+            cells = [our_cell(v, sd=False) for v in values]
+            found = bool(results.of(label, ours))
+            rows.append([f"`{label}`", *(cells if found else [status(label), *cells[1:]])])
+        parts.append(f"**{name}**\n\n" + markdown(["", *columns.values()], rows))
+    return "\n\n".join(parts)
+
+
+def lambdas(results: Results) -> str:
+    """The numbers of the lambda figure: soft validity and LOF as cost is weighted more."""
+    rows = []
+    for name, ours in DATASETS.items():
+        for label, points in LAMBDA_LINES.items():
+            if all(is_absent(point) for point in points.values()):
+                rows.append([name, label, ABSENT, "", "", "", ""])
+                continue
+            for lam, point in points.items():
+                values = [results.measured(point, ours, m) for m in ("cost", "soft_val", "lof")]
+                cells = [our_cell(v, sd=False) for v in values]
+                if not results.of(point, ours):
+                    cells = [status(point), "", ""]
+                rows.append([name, label, lam, *cells, people(values[0])])
+    return markdown(["", "", "lambda", "cost", "soft validity", "LOF", "people"], rows, left=3)
+
+
+LAMBDA_LINES = {
+    "genre-paper, one model a lambda": {
+        lam: "genre-paper" if lam == "5.0" else f"genre-paper lambda={lam}" for lam in LAMBDAS
+    },
+    "genre-paper, one model for all": {lam: f"genre-paper any/{lam}" for lam in LAMBDAS},
+    "genre-any, one model for all": {lam: f"genre-any/{lam}" for lam in LAMBDAS},
+    "CRUDS": {lam: f"cruds lambda={lam}" for lam in LAMBDAS},
+}
+
+
+def theorems(lines: list[Line]) -> str:
+    """E_Q against E_R as N+ grows, with what the theory of importance sampling predicts."""
+    if not lines:
+        return f"The theorems: {NOT_RUN}."
+    kept = [line for line in lines if line["setting"] == theory.SETTINGS[0].label]
+    rows = [
+        [
+            line["f"],
+            f"{line['n_plus']:,}",
+            f"{line['truth']:.4f}",
+            f"{line['mean']:.4f}",
+            f"{line['bias']:+.1e} ± {line['bias_se']:.0e} ({line['predicted_bias']:+.1e})",
+            f"{line['variance']:.2e} ({line['predicted_variance']:.2e})",
+            f"{line['rmse']:.4f}",
+            f"{line['ess']:,.0f} ({line['predicted_ess']:,.0f})",
+        ]
+        for line in sorted(kept, key=lambda line: line["f"])
+    ]
+    head = ["f", "N+", "E_R[f]", "mean of E_Q[f]", "bias (predicted)", "variance (predicted)"]
+    return (
+        markdown([*head, "root mean squared error", "effective N+ (predicted)"], rows)
+        + "\n\n"
+        + "\n".join(_slopes(lines))
+    )
+
+
+def _slopes(lines: list[Line]) -> list[str]:
+    said = []
+    for setting in dict.fromkeys(line["setting"] for line in lines):
+        for f in dict.fromkeys(line["f"] for line in lines):
+            own = [x for x in lines if x["setting"] == setting and x["f"] == f]
+            falls = ", ".join(
+                f"{what} {theory.slope(own, key):+.2f}"
+                for key, what in (("variance", "variance"), ("rmse", "error"))
+            )
+            last = own[-1]
+            said.append(
+                f"- {setting}, {f}: slope of the logarithm against log N+: {falls}; at "
+                f"N+ = {last['n_plus']:,} the bias is {last['bias']:+.4f} "
+                f"({last['repeats']:,} repeats)."
+            )
+    return said

@@ -1,0 +1,80 @@
+"""Copies: what h might say had it been trained again.
+
+Small networks trained on bootstraps of the same rows and outcomes, all at once: layers are stacked,
+so eight copies cost little more than one. Whatever h is, a copy decides with the cutoff at which it
+accepts as many training rows as h does, so that only *whom* it accepts can differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import nn
+
+from genrecourse.encoding import Array
+from genrecourse.training import TrainingPlan, train
+
+N_COPIES = 8
+HIDDEN = (10, 10, 10)
+BATCH, RATE = 128, 4e-3
+EPOCHS, LEAST, MOST = 80, 200, 3000  # passes over the rows, but so many batches
+
+
+class Copies(nn.Module):
+    """(n, D) -> (copies, n) how sure each copy is, on the scale where 0.5 is its cutoff."""
+
+    cutoff: torch.Tensor
+
+    def __init__(self, n_inputs: int, generator: torch.Generator | None = None):
+        super().__init__()
+        sizes = (n_inputs, *HIDDEN, 1)
+        self.weight, self.bias = nn.ParameterList(), nn.ParameterList()
+        for n_in, n_out in pairwise(sizes):
+            for parameters, shape in ((self.weight, (n_in, n_out)), (self.bias, (1, n_out))):
+                start = torch.rand(N_COPIES, *shape, generator=generator) * 2 - 1
+                parameters.append(nn.Parameter(start / n_in**0.5))
+        self.register_buffer("cutoff", torch.zeros(N_COPIES, 1))
+
+    def logits(self, Z: torch.Tensor) -> torch.Tensor:
+        """(n, D) or (copies, n, D) -> (copies, n)."""
+        last = len(self.weight) - 1
+        for i, (weight, bias) in enumerate(zip(self.weight, self.bias, strict=True)):
+            Z = Z @ weight + bias
+            Z = Z if i == last else Z.relu()
+        return Z[..., 0]
+
+    def forward(self, Z: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(self.logits(Z) - self.cutoff)
+
+    def __call__(self, Z: Array) -> Array:
+        with torch.no_grad():
+            return np.asarray(self.forward(torch.as_tensor(Z, dtype=torch.float32)))
+
+
+def fit_copies(Z: Array, favourable: np.ndarray, accepted: np.ndarray, seed: int) -> Copies:
+    """accepted: (n,) booleans, whom h accepts."""
+    generator = torch.Generator().manual_seed(seed)
+    inputs = torch.as_tensor(Z, dtype=torch.float32)
+    outcome = torch.as_tensor(favourable, dtype=torch.float32)
+    copies = Copies(Z.shape[1], generator)
+    bootstrap = torch.randint(len(Z), (N_COPIES, len(Z)), generator=generator)
+
+    def batches() -> Iterator[torch.Tensor]:
+        while True:
+            some = torch.randint(len(Z), (N_COPIES, BATCH), generator=generator)
+            yield bootstrap.gather(1, some)
+
+    def loss(rows: torch.Tensor) -> torch.Tensor:
+        logits = copies.logits(inputs[rows])
+        # the copies share no weight: each learns as if alone, whatever their number
+        return N_COPIES * nn.functional.binary_cross_entropy_with_logits(logits, outcome[rows])
+
+    steps = min(max(EPOCHS * len(Z) // BATCH, LEAST), MOST)
+    train(copies, loss, batches(), TrainingPlan(steps=steps, lr=RATE, eval_every=0))
+    with torch.no_grad():
+        share = 1 - float(np.mean(accepted))
+        copies.cutoff.copy_(copies.logits(inputs).quantile(share, dim=1, keepdim=True))
+    return copies

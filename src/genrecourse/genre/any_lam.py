@@ -1,0 +1,84 @@
+"""Step 1 for one model of every lam: each pair (x, x_plus) is drawn with a lam of its own.
+
+    lam ~ log-uniform on LAM_RANGE,    x+ ~ Q(. | x) at that lam, on all feasible x+ in D+   (Eq. 6)
+
+The top K of one lam are of no use here: at lam = 0.5 they miss about a third of Q's mass. And all
+costs at once would be an (N-, N+) matrix. But training looks at a known, small number of pairs, so
+they are all drawn beforehand, while the costs of a block of sources stand in memory once: exactly,
+by inversion, from all of D+ and for every lam. What is kept is one target and one lam a draw.
+(docs/decisions/0008)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from genrecourse.constraints import Rules
+from genrecourse.encoding import Array, TableEncoder
+from genrecourse.genre.pairs import Targets, blocks, q_weights
+
+LAM_RANGE = (0.5, 10.0)  # where lam is drawn in training, and may lie at a request
+USUAL_LAM = 5.0  # where nobody asks for another: the paper's
+MOST_PAIRS = 2_000_000  # drawn ahead: 24 MB; a training that needs more meets some of them again
+
+
+@dataclass(frozen=True)
+class AnyLamPairs:
+    """For source i the targets `index[i]`, each drawn from Q at the `lam[i]` beside it."""
+
+    source: np.ndarray  # (n,) rows of the source table that have a feasible target
+    index: np.ndarray  # (n, R) rows of D+
+    lam: np.ndarray  # (n, R)
+    lost_by_top_k: ClassVar[float] = 0.0  # there is no such cut
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def draw(self, rows: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Algorithm 1, line 6, of each of these sources: one of its targets, and the target's lam.
+
+        Every draw is as good as another, so which one is left to chance.
+        """
+        which = rng.integers(0, self.index.shape[1], len(rows))
+        return self.index[rows, which], self.lam[rows, which]
+
+
+def make_any_lam_pairs(
+    Z: Array,
+    F: Array,
+    targets: Targets,
+    encoder: TableEncoder,
+    rules: Rules,
+    *,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> AnyLamPairs:
+    """`n_draws` pairs (MOST_PAIRS in all) for every source that has a feasible target."""
+    shape = (len(Z), max(1, min(n_draws, MOST_PAIRS // max(1, len(Z)))))
+    lam, u = draw_lams(shape, rng), 1.0 - rng.random(shape)  # u in (0, 1]: see draw_from_q
+    index = np.full(shape, -1, dtype=np.int32)
+    for rows, members, costs in blocks(Z, F, targets, encoder, rules):
+        reached = costs.isfinite().any(1)
+        rows, costs = rows[reached.numpy()], costs[reached]
+        for r in range(shape[1]):
+            place = draw_from_q(costs, torch.as_tensor(lam[rows, r]), torch.as_tensor(u[rows, r]))
+            index[rows, r] = members[place.numpy()]
+    source = np.flatnonzero(index[:, 0] >= 0)
+    return AnyLamPairs(source, index[source], lam[source])
+
+
+def draw_lams(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Log-uniform on LAM_RANGE: as many between 0.5 and 1 as between 5 and 10."""
+    low, high = np.log(LAM_RANGE)
+    return np.asarray(np.exp(rng.uniform(low, high, shape)))
+
+
+def draw_from_q(costs: torch.Tensor, lam: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+    """costs (n, M), lam (n,), u (n,) uniform on (0, 1] -> (n,) places of x+ ~ Q(. | x)."""
+    cdf = q_weights(costs, lam[:, None]).cumsum(1)
+    # the first place whose sum reaches u times the total: with u above 0 never one without mass
+    return torch.searchsorted(cdf, u[:, None] * cdf[:, -1:])[:, 0]

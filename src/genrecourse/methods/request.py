@@ -1,0 +1,78 @@
+"""What may be asked of a fitted method at each request, and what its values may be.
+
+None stands for "as fitted", so that a program can pass an option on without knowing whether its
+user has set it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, Literal
+
+from genrecourse.errors import UserError
+from genrecourse.genre.any_lam import LAM_RANGE
+
+Lam = float | Literal["any"]
+
+
+def check_lam(where: str, lam: Any) -> None:
+    """The `lam` that a method is made with: a number, or "any"."""
+    if isinstance(lam, str):
+        good = lam == "any"
+    else:
+        good = _is_number(lam) and lam >= 0
+    if not good:
+        raise UserError(
+            f"{where}: lam is {lam!r}; give a number from 0 on, or 'any' for a model that is told "
+            "lam at each request"
+        )
+
+
+def check_safety(where: str, safety: Any) -> None:
+    if not (_is_number(safety) and 0 <= safety <= 1):
+        raise UserError(
+            f"{where}: safety is {safety!r}; give a number from 0, as cheap as possible, to 1, as "
+            "safe as possible"
+        )
+
+
+def check_request(where: str, request: Mapping[str, Any], fitted: Lam) -> None:
+    """Refuse values that mean nothing. `fitted`: the lam that the model was trained with."""
+    if request.get("lam") is not None:
+        _check_lam_asked(where, request["lam"], fitted)
+    for name, (needed, is_good) in _NEEDED.items():
+        value = request.get(name)
+        if value is not None and not is_good(value):
+            raise UserError(f"{where}: {name} is {value!r}; it must be {needed}")
+
+
+def _check_lam_asked(where: str, lam: Any, fitted: Lam) -> None:
+    low, high = LAM_RANGE
+    if fitted == "any":
+        if not (_is_number(lam) and low <= lam <= high):
+            raise UserError(
+                f"{where}: lam is {lam!r}; a model that was fitted with lam='any' knows lam from "
+                f"{low:g} to {high:g}"
+            )
+    elif lam != fitted:
+        raise UserError(
+            f"{where}: lam is {lam!r}, but this model was fitted with lam={fitted!r} and knows no "
+            "other; fit one with lam='any' to choose it at each request"
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+_NEEDED: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "temperature": ("a number above 0", lambda value: _is_number(value) and value > 0),
+    "sigma": ("a number from 0 on", lambda value: _is_number(value) and value >= 0),
+    "n_draws": ("a whole number from 1 on", lambda value: _is_whole(value) and value >= 1),
+}
