@@ -28,7 +28,8 @@ def main() -> None:
 
 def _spelling(parameter: Any) -> str:
     if parameter.param_type_name == "option":
-        return ", ".join(f"`{name}`" for name in reversed(parameter.opts))
+        names = [*reversed(parameter.opts), *parameter.secondary_opts]
+        return ", ".join(f"`{name}`" for name in names)
     return f"`{(parameter.name or '').upper()}`"
 
 
@@ -36,7 +37,7 @@ def _about(parameter: Any) -> str:
     said = str(getattr(parameter, "help", "") or "")
     if parameter.required and parameter.param_type_name == "option":
         said += " Required."
-    unsaid = parameter.default in (None, "", ()) or parameter.default is False
+    unsaid = parameter.default in (None, "", ()) or isinstance(parameter.default, bool)
     if not unsaid and not callable(parameter.default):
         said += f" Default: {parameter.default}."
     return said

@@ -224,7 +224,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lo
 def test_a_killed_comparison_ends_with_the_same_table() -> None:
     """SIGKILL to all of it: in the first run, between two runs, in the second run; then a torn
     line, as a kill while writing leaves it."""
-    words = (*COMPARE, "--methods", "nnr,genre", "--seeds", "1")
+    words = (*COMPARE, "--no-witnesses", "--methods", "nnr,genre", "--seeds", "1")
 
     def finish() -> tuple[list[dict[str, Any]], str]:
         with command(*words) as job:
@@ -263,7 +263,8 @@ def test_a_killed_comparison_ends_with_the_same_table() -> None:
 @pytest.mark.parametrize("how", ["kill", "ctrl-c"])
 def test_no_process_outlives_the_command(how: str) -> None:
     """A child that is busy with its fit ends with its parent, and Ctrl-C is not for the child."""
-    with command(*COMPARE, "--methods", "nnr,sleeper", "--seeds", "1") as job:
+    words = ("--no-witnesses", "--methods", "nnr,sleeper", "--seeds", "1")
+    with command(*COMPARE, *words) as job:
         assert job.stderr is not None
         for line in job.stderr:
             if "sleeping" in line:

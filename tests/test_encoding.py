@@ -329,6 +329,8 @@ def test_project_keeps_missing() -> None:
         ((1.1, 1.3), 1, [1.1, 1.2, 1.3]),  # 1.1 * 10 is 11.000000000000002
         ((0.0, np.inf), 0, [0.0, 3.0, 999.0]),
         ((17, 17), 0, [17.0, 17.0, 17.0]),
+        # an end just above a whole number is above it, however large both are
+        ((-900.0 + 1e-5, 900.0 - 1e-5), 0, [-899.0, 3.0, 899.0]),
     ],
 )
 def test_project_lands_on_values_that_range_and_decimals_both_allow(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,8 @@ from genrecourse.classifier import MLPConfig
 from genrecourse.comparison import bench
 from genrecourse.comparison.isolation import Answer, MethodError, Run, Task
 from genrecourse.datasets import DATASETS, DatasetEntry
-from genrecourse.evaluation import Case, make_case
+from genrecourse.evaluation import Case, make_case, witnesses
+from genrecourse.judge import Witnesses
 
 
 def read_loans(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -75,18 +78,31 @@ class Runs:
         return Run(0.25, getattr(method, "fit_report_", {}), answers, ["a note"])
 
 
+@contextmanager
+def small_forests() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            judge, "RandomForestClassifier", partial(RandomForestClassifier, n_estimators=5)
+        )
+        yield
+
+
 @cache
 def _case(name: str, seed: int, rows: int | None, nested: bool) -> Case:
-    small = partial(RandomForestClassifier, n_estimators=5)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judge, "RandomForestClassifier", small)
+    with small_forests():
         return make_case(name, seed, rows=rows, nested=nested)
+
+
+@cache
+def _witnesses(name: str, seed: int, rows: int | None, nested: bool) -> Witnesses:
+    with small_forests():
+        return witnesses(_case(name, seed, rows, nested))
 
 
 def the_case(
     name: str = "loans", seed: int = 0, rows: int | None = 25, nested: bool = False
 ) -> Case:
-    """Made once, with a small forest for a judge."""
+    """Made once, with small forests for judges."""
     return _case(name, seed, rows, nested)
 
 
@@ -95,9 +111,14 @@ def in_this_process(monkeypatch: Any) -> Runs:
     monkeypatch.setitem(DATASETS, "loans", LOANS)
     monkeypatch.setitem(METHODS, "chooser", Chooser)
     monkeypatch.setitem(METHODS, "still", spy.Still)
-    monkeypatch.setattr(
-        bench, "make_case", lambda name, seed, rows, nested: the_case(name, seed, rows, nested)
-    )
+    made: list[tuple[str, int, int | None, bool]] = []
+
+    def case(name: str, seed: int, *, rows: int | None, nested: bool) -> Case:
+        made.append((name, seed, rows, nested))
+        return _case(*made[-1])
+
+    monkeypatch.setattr(bench, "make_case", case)
+    monkeypatch.setattr(bench, "witnesses_of", lambda _: _witnesses(*made[-1]))
     stand_in = Runs()
     monkeypatch.setattr(bench, "run_isolated", stand_in)
     return stand_in

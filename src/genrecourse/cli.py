@@ -72,6 +72,13 @@ Seed = Annotated[int, typer.Option(help="Decides everything random.")]
 People = Annotated[
     str, typer.Option(metavar="N|all", help="Rejected test rows a seed; all: every one there is.")
 ]
+Further = Annotated[
+    bool,
+    typer.Option(
+        "--witnesses/--no-witnesses",
+        help="Ask further models, too (h retrained, other judges): slower, and done by default.",
+    ),
+]
 Nested = Annotated[
     bool, typer.Option("--nested", help="Everything from training rows alone, for development.")
 ]
@@ -282,7 +289,7 @@ def info(model: ModelFolder, classifier: TheirModel = None) -> None:
 
 
 @app.command(
-    epilog="Example: genrecourse evaluate --method nnr --dataset german --rows 50 --param gamma=0.6"
+    epilog="Example: genrecourse evaluate --no-witnesses --method nnr --dataset german --rows 50"
 )
 def evaluate(
     method: Annotated[str, typer.Option(help="See 'genrecourse methods'.")],
@@ -293,15 +300,18 @@ def evaluate(
     ] = None,
     rows: People = "200",
     seed: Seed = 0,
+    witnesses: Further = True,
     nested: Nested = False,
 ) -> None:
     """Judge one method under the paper's protocol: every metric, its interval and its people.
 
     The method runs in a process that is given training rows, their labels, h and the schema, and
-    never sees who judges it. Beside it stands the ceiling: what copying a training row can reach.
+    never sees who judges it. Beside it stand the ceiling, what copying a training row can reach,
+    and people who were accepted, as they are.
     """
     entry = Entry(method, method, dict(_param(text) for text in param or []))
-    lines = _compared([entry], [dataset], [seed], rows=_rows(rows), nested=nested)
+    how = {"rows": _rows(rows), "witnesses": witnesses, "nested": nested}
+    lines = _compared([entry], [dataset], [seed], **how)
     _end_if_failed(lines)
     for note in lines[0]["notes"]:
         err.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
@@ -309,8 +319,8 @@ def evaluate(
 
 
 @app.command(
-    epilog="Example: genrecourse compare --methods nnr,nnr-dplus --datasets german --seeds 2 "
-    "--rows 50 -o results.jsonl"
+    epilog="Example: genrecourse compare --no-witnesses --methods nnr,nnr-dplus --datasets german "
+    "--seeds 2 --rows 50 -o results.jsonl"
 )
 def compare(
     methods: Annotated[str, typer.Option(metavar="A,B", help="See 'genrecourse methods'.")],
@@ -325,6 +335,7 @@ def compare(
         str | None,
         typer.Option(help="Compare each method with this one. Default: with the best other one."),
     ] = None,
+    witnesses: Further = True,
     nested: Nested = False,
 ) -> None:
     """Judge methods on data sets and seeds under the paper's protocol, and say who is better.
@@ -336,7 +347,8 @@ def compare(
     if reference is not None and reference not in names:
         raise UserError(f"the reference '{reference}' is none of the methods {names}")
     wanted = range(first_seed, first_seed + seeds)
-    lines = _compared(names, sets, wanted, rows=_rows(rows), nested=nested, output=output)
+    how = {"rows": _rows(rows), "witnesses": witnesses, "nested": nested, "output": output}
+    lines = _compared(names, sets, wanted, **how)
     found = standings(lines, reference)
     for ending, text in rendering.files(lines, found).items():
         write_text(text, output.with_suffix(ending))

@@ -264,10 +264,10 @@ def _legal(feature: Feature, block: Block, scaled: Array) -> Array:
     if feature.decimals is not None:
         # the ends of the range need not have the feature's decimals: [0.5, 3.5] holds 1, 2 and 3
         unit = 10.0**-feature.decimals
-        # rounding of a float32; an end that is off by part of a unit stays off
-        slack = np.minimum(0.01, 1e-7 * np.maximum(1.0, np.abs([low / unit, high / unit])))
-        first = float(np.ceil(low / unit - slack[0])) * unit
-        last = float(np.floor(high / unit + slack[1])) * unit
+        # an end may be off by what its dtype rounds; one that is off by part of a unit stays off
+        slack = min(0.01, block.slack * block.span / unit)
+        first = float(np.ceil(low / unit - slack)) * unit
+        last = float(np.floor(high / unit + slack)) * unit
         if first > last:  # the range holds no such number: nothing to move to, as the rules say
             return np.asarray(value.round(feature.decimals))
         value = value.clip(first, last).round(feature.decimals)

@@ -173,5 +173,5 @@ _HALF = np.uint64(2**32 - 1)
 
 
 def _numbers(column: pd.Series) -> np.ndarray:
-    """Of one kind and precision; no -0.0."""
-    return np.round(column.to_numpy(dtype=np.float64, na_value=np.nan), 9) + 0.0
+    """Of one kind and precision."""
+    return np.round(column.to_numpy(dtype=np.float64, na_value=np.nan), 9)
