@@ -17,6 +17,7 @@ from sklearn.ensemble import RandomForestClassifier
 from genrecourse import evaluation
 from genrecourse import judge as judges
 from genrecourse.classifier import MLPConfig, fit_mlp
+from genrecourse.datasets import load_dataset
 from genrecourse.errors import UserError
 from genrecourse.evaluation import (
     BASE_METRICS,
@@ -114,6 +115,16 @@ def test_h_is_retrained_three_ways(
         np.testing.assert_array_equal(called.retrained[name](Z), score > 0.5)
     apart = [np.abs(a - b).max() for i, a in enumerate(scores) for b in scores[:i]]
     assert min(apart) > 0.01
+
+
+def test_where_the_mechanism_is_known_validity_is_exact() -> None:
+    case = make_case("loan", 0, rows=60, h_config=QUICK)
+    truth = load_dataset("loan").truth
+    assert truth is not None
+    np.testing.assert_array_equal(measure(case, case.people)["val"], truth(case.people) > 0.5)
+    # and the labels that h learned from are coins of that probability
+    p = truth(case.X)
+    assert abs((case.y - p).mean()) < 3 * np.sqrt((p * (1 - p)).mean() / len(p))
 
 
 def test_another_architecture_is_another(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from genrecourse.datasets import Dataset, load_dataset
 from genrecourse.encoding import TOLERANCE, Array, TableEncoder
 from genrecourse.errors import UserError
 from genrecourse.genre.pairs import blocks, make_targets
-from genrecourse.judge import CrossFittedJudge, Judge, Neighbours, Witnesses, fit_lof
+from genrecourse.judge import CrossFittedJudge, Judge, Neighbours, TrueJudge, Witnesses, fit_lof
 from genrecourse.methods.base import Method, reading
 from genrecourse.metrics import METRICS, Outcome
 from genrecourse.schema import Feature, Schema
@@ -85,7 +85,10 @@ def make_case(
     encoder = TableEncoder(data.schema).fit(X_train)
     Z_train, Z_test = encoder.encode(X_train), encoder.encode(X_test)
     judge_rows, judge_labels = np.concatenate([Z_train, Z_test]), np.concatenate([y_train, y_test])
-    judge = Judge(seed).fit(judge_rows, judge_labels)
+    judge = Judge(seed)
+    if data.truth is not None:  # validity is exact, and no forest need stand in for it
+        judge = TrueJudge(data.truth, encoder, X_train)
+    judge.fit(judge_rows, judge_labels)
     rng = np.random.default_rng([seed, PROTOCOL])
     drawn = (rng.random(len(X_train)) < judge.probability(Z_train)).astype(int)
     drawn_test = (rng.random(len(X_test)) < judge.probability(Z_test)).astype(int)

@@ -142,12 +142,14 @@ def true_probability(X: pd.DataFrame) -> np.ndarray:
 
     Income a head counts a dependant as 0.35 of a person; the burden is the share of the income that
     instalments take, other debts being paid in five years; the cushion is savings against the
-    amount asked for.
+    amount asked for. A number below what there can be, as noise makes it, counts as the least.
     """
-    names = ("income", "job_years", "amount", "debt", "savings")
-    income, job_years, amount, debt, savings = (X[name].to_numpy(dtype=float) for name in names)
-    a_head = income / (1 + 0.35 * X["dependants"].to_numpy(dtype=float))
-    burden = (amount / X["duration"].to_numpy(dtype=float) + debt / 60) / income
+    least = {"income": 1, "job_years": 0, "amount": 1, "debt": 0, "savings": 0, "duration": 1}
+    income, job_years, amount, debt, savings, duration = (
+        X[name].to_numpy(dtype=float).clip(min=low) for name, low in least.items()
+    )
+    a_head = income / (1 + 0.35 * X["dependants"].to_numpy(dtype=float).clip(min=0))
+    burden = (amount / duration + debt / 60) / income
     cushion = savings / (savings + amount)
     purpose = _place(X["purpose"], PURPOSE)
     new_business = (purpose == PURPOSE.index("business")) & (job_years < 2)
