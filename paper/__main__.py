@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 from genrecourse.plots import save
 from paper import cases, figures, plane, readme, runs, tables, theory
@@ -81,6 +82,7 @@ RUN: dict[str, list[Step]] = {
     "robustness": [compared("main", "robustness")],
     "ablation": [compared("main", "ablation")],
     "safety": [compared("main", "safety")],
+    "others": [compared("others", "others")],
     "theory": [run_theory],
     "arrows": [run_arrows],
     "contours": [run_contours],
@@ -92,8 +94,7 @@ ALL: dict[str, Step] = {
     "cases": run_cases,
     "arrows": lambda size: None if has_arrows(size) else run_arrows(size),
     "contours": lambda size: None if has_contours(size) else run_contours(size),
-    "main": lambda size: runs.run("main", size),
-    "settings": lambda size: runs.run("settings", size),
+    **{config: partial(runs.run, config) for config in runs.COMPARED},
 }
 # A command prints the block of its name, or these.
 BLOCKS = {"nnr": ["nnr", "nnr_lambda"], "robustness": ["targets", "robustness", "witnesses"]}

@@ -23,6 +23,7 @@ LAMBDAS = ("0.5", "1.0", "2.5", "5.0", "10.0")
 TAUS = ("5.0", "10.0", "15.0")
 SIGMAS = ("2e-07", "2e-06", "2e-05", "2e-4", "2e-3", "2e-2")  # as the paper writes them
 SAFETIES = ("0.0", "0.25", "0.5", "0.75", "1.0")
+COMPARED = ("main", "settings", "others")  # configs whose entries are run by `all`
 FRACTIONS = ("0.1", "0.2", "0.4", "0.8", "1.0")
 # What one fitted model is asked; the empty name is the request without any option.
 ASKS: dict[str, dict[str, dict[str, float]]] = {
@@ -86,7 +87,7 @@ def economies(size: Scale) -> list[str]:
     """Everything that a quick run leaves out, in words."""
     if not size.is_quick:
         return []
-    more = [line for name in ("main", "settings") for line in read(name)["quick"]["economies"]]
+    more = [line for name in COMPARED for line in read(name)["quick"]["economies"]]
     return [
         *size.economies,
         *more,
@@ -98,7 +99,7 @@ def economies(size: Scale) -> list[str]:
 def _fewer_datasets() -> list[str]:
     """Entries that a quick run has on some data sets only."""
     said = []
-    for name in ("main", "settings"):
+    for name in COMPARED:
         for label, spec in read(name)["entries"].items():
             kept = spec.get("quick_datasets")
             if kept:
@@ -135,7 +136,7 @@ def exists(label: str, spec: Mapping[str, Any]) -> bool:
 
 def is_absent(label: str) -> bool:
     """Whether a label (of an entry, or of one of its asks) is something the library cannot do."""
-    for name in ("main", "settings", "preset"):
+    for name in (*COMPARED, "preset"):
         spec = read(name)["entries"].get(label.split("/")[0])
         if spec is not None:
             return not exists(label, spec)

@@ -295,11 +295,12 @@ ROBUSTNESS_LABELS = (
 NO_METHODS = ("ceiling", "accepted")
 
 
-def robustness(results: Results) -> str:
+def robustness(results: Results, datasets: Mapping[str, str] = DATASETS) -> str:
     """Score beside what Score does not see, and the paired difference to the best other method."""
+    columns = {"score": "Score", "cost": "cost", "val": "val", "lof": "LOF"} | ROBUSTNESS
     parts = []
-    for name, ours in DATASETS.items():
-        main = _by_label(results, ours, ROBUSTNESS)
+    for name, ours in datasets.items():
+        main = _by_label(results, ours, columns)
         parts.append(f"**{name}**\n\n{main}\n\n{_paired(results, ours)}")
     return "\n\n".join(parts)
 
