@@ -172,20 +172,32 @@ def _class_of(maker: Any) -> Any:
 
 
 def run(config: str, size: Scale, needed_by: str | None = None) -> None:
-    """Run what is missing in the results file of a config."""
+    """Run what is missing in the results file of a config, one seed after the other."""
     said = read(config)
     file = size.file(config)
     file.parent.mkdir(parents=True, exist_ok=True)
     seeds = said.get(size.name, {}).get("seeds", size.seeds)
     for name, listed in entries(config, size, needed_by).items():
-        with warnings.catch_warnings():
-            # a results file is shared by several commands and data sets
-            warnings.filterwarnings("ignore", message=".*belong to other runs")
-            compare(
-                listed,
-                [name],
-                seeds,
-                rows=size.rows,
-                output=file,
-                witnesses=said["witnesses"],
-            )
+        for place, seed in enumerate(seeds):
+            for rows, some in _by_rows(said, listed, place, size).items():
+                with warnings.catch_warnings():
+                    # a results file is shared by several commands, data sets and seeds
+                    warnings.filterwarnings("ignore", message=".*belong to other runs")
+                    compare(
+                        some, [name], [seed], rows=rows, output=file, witnesses=said["witnesses"]
+                    )
+
+
+def _by_rows(
+    said: Mapping[str, Any], listed: list[Entry], place: int, size: Scale
+) -> dict[int | None, list[Entry]]:
+    """The entries that are run on the seed at this place, by the number of people they get: a slow
+    one may have fewer `seeds` and `rows` than the rest."""
+    found: dict[int | None, list[Entry]] = {}
+    usual = said.get(size.name, {}).get("rows", size.rows)
+    for entry in listed:
+        spec = said["entries"][entry.label]
+        if place < spec.get("seeds", len(size.seeds)):
+            rows = usual if size.is_quick else spec.get("rows", usual)
+            found.setdefault(rows, []).append(entry)
+    return found

@@ -383,19 +383,19 @@ def ablation(results: Results) -> str:
     """GenRe with one thing taken away at a time: how much is what."""
     parts = []
     for name, ours in DATASETS.items():
-        whole = results.measured("genre", ours, "score")
         rows = []
         for label in ablation_labels():
             if not results.of(label, ours):
-                rows.append([f"`{label}`", status(label), *[""] * len(ABLATION)])
+                rows.append([f"`{label}`", status(label), *[""] * (len(ABLATION) + 1)])
                 continue
             values = {m: results.measured(label, ours, m) for m in ABLATION}
-            loss = ""
-            if whole is not None and values["score"] is not None and label != "genre":
-                loss = f"{values['score'].mean - whole.mean:+.3f}"
-            rows.append([f"`{label}`", loss, *(our_cell(v, sd=False) for v in values.values())])
+            loss = difference(results.of(label, ours), results.of("genre", ours))
+            shown = "" if loss is None or label == "genre" else f"{loss.mean:+.3f}{interval(loss)}"
+            cells = (our_cell(v, sd=False) for v in values.values())
+            rows.append([f"`{label}`", shown, *cells, people(values["score"])])
         parts.append(
-            f"**{name}**\n\n" + markdown(["", "against `genre`", *ABLATION.values()], rows)
+            f"**{name}**\n\n"
+            + markdown(["", "Score less `genre`'s", *ABLATION.values(), "people"], rows)
         )
     return "\n\n".join(parts)
 

@@ -19,6 +19,7 @@ import toys
 from toys import Chooser, Runs, the_case
 
 from genrecourse import METHODS, UserError, verifier
+from genrecourse.classifier import MLPConfig
 from genrecourse.comparison import (
     Entry,
     bench,
@@ -33,7 +34,7 @@ from genrecourse.comparison import (
 )
 from genrecourse.comparison.intervals import Interval, clustered, paired
 from genrecourse.comparison.results import ResultsFile, pack_numbers, row_ids, unpack_numbers
-from genrecourse.evaluation import measure
+from genrecourse.evaluation import make_case, measure
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sklearn.utils.parallel.delayed")
 
@@ -401,6 +402,16 @@ def test_each_is_compared_with_the_best_other() -> None:
     assert (a.n, a.distinct, a.fit_seconds, a.row_ms) == (4, 3, 2.0, 25.0)
     to_c = standings(lines, reference="c")
     assert [row.other for row in to_c] == ["c", "c", None, None]
+
+
+def test_fewer_people_are_the_first_of_the_same() -> None:
+    many, few = made_line("a", 0, A, [1, 1, 2, 3]), made_line("b", 0, B[:3], [1, 2, 2], rows=3)
+    first = paired(np.array(A[:3]), np.array(B[:3]), np.array([1, 1, 2]), np.array([1, 2, 2]))
+    assert difference([many], [few]) == first
+    more, less = (
+        make_case("moons", 3, rows=rows, h_config=MLPConfig(epochs=2)) for rows in (40, 15)
+    )
+    assert more.people.iloc[:15].equals(less.people)
 
 
 def test_over_seeds_the_seeds_are_the_observations() -> None:

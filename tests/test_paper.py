@@ -239,6 +239,37 @@ def test_each_command_runs_what_its_table_shows() -> None:
         assert all(sum(map(len, part.values())) < sum(map(len, every.values())) for part in parts)
 
 
+def test_a_slow_entry_has_fewer_seeds_and_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {
+        "datasets": ["german"],
+        "witnesses": False,
+        "entries": {
+            "nnr": {"for": ["t"]},
+            "nnr-0.7": {"for": ["t"], "seeds": 2},
+            "nnr-dplus": {"for": ["t"], "rows": 50},
+        },
+    }
+    asked = []
+
+    def compare(listed: Any, names: Any, seeds: Any, **how: Any) -> None:
+        asked.append((names, seeds, how["rows"], [entry.label for entry in listed]))
+
+    size = replace(runs.scale("full"), seeds=(1, 2, 3), results=tmp_path)
+    monkeypatch.setattr(runs, "read", lambda name: said)
+    monkeypatch.setattr(runs, "compare", compare)
+    runs.run("any", size)
+    assert asked == [
+        (["german"], [1], None, ["nnr", "nnr-0.7"]),
+        (["german"], [1], 50, ["nnr-dplus"]),
+        (["german"], [2], None, ["nnr", "nnr-0.7"]),
+        (["german"], [2], 50, ["nnr-dplus"]),
+        (["german"], [3], None, ["nnr"]),
+        (["german"], [3], 50, ["nnr-dplus"]),
+    ]
+
+
 def test_an_entry_that_the_library_cannot_do_is_left_out() -> None:
     assert runs.exists("nnr", {"params": {"gamma": 0.5}})
     assert not runs.exists("nnr", {"params": {"no such parameter": 1}})

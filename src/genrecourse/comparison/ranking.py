@@ -112,7 +112,11 @@ def estimate(lines: Sequence[Line], metric: str) -> Interval | None:
 def difference(
     ours: Sequence[Line], theirs: Sequence[Line], metric: str = RANKED_BY
 ) -> Interval | None:
-    """Ours less theirs, person by person, on the seeds that both have; None: there are none."""
+    """Ours less theirs, person by person, on the seeds that both have; None: there are none.
+
+    Where one of them was asked for fewer people (`rows`), the difference is that of these: a case
+    with fewer rows has the first of the same people.
+    """
     theirs_by_seed = {line["seed"]: line for line in theirs if "failed" not in line}
     pairs = [
         (unpack_people(line), unpack_people(theirs_by_seed[line["seed"]]))
@@ -128,8 +132,9 @@ def difference(
 
 def _paired(a: dict[str, np.ndarray], b: dict[str, np.ndarray], metric: str) -> Interval:
     """Of the people of whom both have a number."""
-    known = ~np.isnan(a[metric] - b[metric])
-    columns = (a[metric], b[metric], a["x_plus"], b["x_plus"])
+    n = min(len(a[metric]), len(b[metric]))
+    columns = [part[:n] for part in (a[metric], b[metric], a["x_plus"], b["x_plus"])]
+    known = ~np.isnan(columns[0] - columns[1])
     return paired(*(column[known] for column in columns))
 
 
