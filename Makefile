@@ -42,7 +42,7 @@ lint: $(STAMP) ## ruff, mypy, and who may import whom
 
 # One process a core, each with one thread: quicker than one process with many.
 test: lint ## lint, then every test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 docs: $(STAMP) ## the pages of docs/ as a site, into site/
 	$(BIN)/python scripts/cli_page.py > docs/cli.md

@@ -26,6 +26,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from genrecourse.cost import Cost
 from genrecourse.encoding import TOLERANCE, Array, TableEncoder
 from genrecourse.errors import UserError
+from genrecourse.threads import n_jobs
 
 Decides = Callable[[Array], np.ndarray]  # an answer for each row of Z
 
@@ -64,7 +65,7 @@ class Judge:
                 "or more of each outcome"
             )
         self.forest_ = RandomForestClassifier(
-            min_samples_leaf=self.min_leaf, random_state=self.seed, n_jobs=-1
+            min_samples_leaf=self.min_leaf, random_state=self.seed, n_jobs=n_jobs(len(Z))
         )
         if self.calibrated:
             self.forest_ = CalibratedClassifierCV(
@@ -133,7 +134,10 @@ def fit_lof(Z: Array, n_neighbors: int = N_NEIGHBORS) -> LocalOutlierFactor:
     """The protocol's local outlier factor: five neighbours among rows of Z, if not told others."""
     # a tree answers each row by itself: the answer does not depend on the rows beside it
     lof = LocalOutlierFactor(
-        n_neighbors=min(n_neighbors, len(Z) - 1), novelty=True, algorithm="kd_tree", n_jobs=-1
+        n_neighbors=min(n_neighbors, len(Z) - 1),
+        novelty=True,
+        algorithm="kd_tree",
+        n_jobs=n_jobs(len(Z)),
     )
     with warnings.catch_warnings():
         # duplicate rows fool a LOF with few neighbours; the protocol fixes five (docs say so)

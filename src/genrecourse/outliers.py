@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from genrecourse.encoding import Array
+from genrecourse.threads import n_jobs
 
 INLIER = 1.5  # scikit-learn's offset: a row 1.5 times as lonely as its neighbours is an outlier
 
@@ -28,7 +29,7 @@ class Outliers:
         self.neighbours = tuple(min(k, len(rows) - 1) for k in neighbours)
         # a tree answers each row by itself: the answer does not depend on the rows beside it
         self._index = NearestNeighbors(
-            n_neighbors=max(self.neighbours), algorithm="kd_tree", n_jobs=-1
+            n_neighbors=max(self.neighbours), algorithm="kd_tree", n_jobs=n_jobs(len(rows))
         ).fit(rows)
         distance, place = self._index.kneighbors()
         self._reach = {k: distance[:, k - 1] for k in self.neighbours}

@@ -28,6 +28,7 @@ from genrecourse.copies import Copies, fit_copies
 from genrecourse.encoding import Array
 from genrecourse.judge import RARE, trust
 from genrecourse.outliers import Outliers
+from genrecourse.threads import n_jobs
 from genrecourse.trees import Trees
 
 # From an outlier score to how often draws at that height were inliers to a judge that nobody had
@@ -75,7 +76,9 @@ class Verifier:
         """confidence: h on the common scale; numbers: the columns of Z that noise can move."""
         rare = min(np.mean(favourable), 1 - np.mean(favourable)) < RARE
         weight = compute_sample_weight("balanced", favourable) if rare else None
-        forest = RandomForestClassifier(min_samples_leaf=3, random_state=self.seed, n_jobs=-1)
+        forest = RandomForestClassifier(
+            min_samples_leaf=3, random_state=self.seed, n_jobs=n_jobs(len(Z))
+        )
         forest.fit(Z, favourable, sample_weight=weight)
         boosted = GradientBoostingClassifier(
             n_estimators=60,
