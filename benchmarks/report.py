@@ -1,4 +1,4 @@
-"""Write the results in README.md and docs/results.md from benchmarks/results/.
+"""Write the results in README.md and docs/results.md from paper/results/ and benchmarks/results/.
 
 python benchmarks/report.py           # rewrites both
 python benchmarks/report.py --check   # fails if they do not agree with the results
@@ -10,88 +10,59 @@ import argparse
 import json
 import re
 import sys
-from collections import defaultdict
 from pathlib import Path
-from statistics import mean
-from typing import Any
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from paper.records import DATASETS, Results, published  # noqa: E402
+from paper.runs import scale  # noqa: E402
+from paper.tables import TABLE_1, markdown, our_cell, people  # noqa: E402
+from paper.targets import table as targets  # noqa: E402
+
 RESULTS = ROOT / "benchmarks" / "results"
-METHODS = ("nnr", "nnr-0.7", "nnr-dplus", "nnr-auto", "genre-paper", "genre", "ceiling")
-DATASETS = ("adult-carla", "compas", "heloc")
-COLUMNS = ("cost", "val", "lof", "score", "h_valid", "changes", "violations")
-Lines = list[dict[str, Any]]
+COLUMNS = {
+    "score": "Score",
+    "cost": "cost",
+    "val": "val",
+    "lof": "LOF",
+    "success": "h accepts, no rule broken",
+    "changes": "changes",
+    "noise": "noise",
+    "retrained_bootstrap": "retrained",
+}
 
 
-def read() -> Lines:
-    text = (RESULTS / "quality.jsonl").read_text(encoding="utf-8")
-    return [line for line in map(json.loads, text.splitlines()) if not line["nested"]]
+def labels(results: Results) -> list[str]:
+    """Ours, then the others in the order of the paper's table: those that there is a result of."""
+    every = ["genre", *(label for row in TABLE_1 for label in row.labels if label != "genre")]
+    return [label for label in every if any(results.of(label, data) for data in DATASETS.values())]
 
 
-def summary(lines: Lines) -> str:
-    """Mean Score of each method on each data set, over the seeds; each seed of GenRe."""
-    scores = defaultdict(list)
-    for line in lines:
-        scores[line["method"], line["dataset"]].append(line["score"])
-    rows = ["| Score | " + " | ".join(DATASETS) + " |", "|---|" + "---:|" * len(DATASETS)]
-    for method in METHODS:
-        cells = [f"{mean(scores[method, data]):.3f}" for data in DATASETS]
-        if method == "genre":
-            cells = [f"**{cell}**" for cell in cells]
-        rows.append(f"| {method} | " + " | ".join(cells) + " |")
-    return "\n".join(rows)
+def summary(results: Results) -> str:
+    """Mean Score of each method on each data set with its interval, GenRe as published on top."""
+    scores = {name: published("main")[name, "GenRe", "score"].mean for name in DATASETS}
+    rows = [["GenRe as published, 200 people", *(f"{score:.2f}" for score in scores.values())]]
+    for label in labels(results):
+        cells = [
+            our_cell(results.measured(label, data, "score"), sd=False) for data in DATASETS.values()
+        ]
+        rows.append([f"`{label}`", *cells])
+    counted = [people(results.measured("genre", data, "score")) for data in DATASETS.values()]
+    return markdown(["Score", *DATASETS], [*rows, ["people", *counted]])
 
 
-def facts(lines: Lines) -> str:
-    """What the mean hides: each seed, its denominator, and how often GenRe was the best."""
-    said = []
-    for data in DATASETS:
-        own = [line for line in lines if line["dataset"] == data]
-        genre = [line for line in own if line["method"] == "genre"]
-        others = [m for m in METHODS if m not in ("genre", "ceiling")]
-        best = sum(
-            line["score"]
-            > max(o["score"] for o in own if o["seed"] == line["seed"] and o["method"] in others)
-            for line in genre
-        )
-        seeds = ", ".join(f"{g['score']:.3f} (seed {g['seed']}, {g['n']} rows)" for g in genre)
-        violations = sum(round(g["violations"] * g["n"]) for g in genre)
-        accepted = min(g["h_valid"] for g in genre)
-        changes = mean(g["changes"] for g in genre)
-        said.append(
-            f"- {data}: GenRe {seeds}; best of the methods on {best} of {len(genre)} seeds; "
-            f"{changes:.1f} changes a plan, {violations} violations, at least {accepted:.1%} "
-            "accepted by h."
-        )
-    return "\n".join(said)
-
-
-def details(lines: Lines) -> str:
-    """One line for each data set, seed and method, in the order they were run."""
-    rows = ["| data, seed, rows | method | " + " | ".join(COLUMNS) + " | fit s |"]
-    rows.append("|---|---|" + "---:|" * (len(COLUMNS) + 1))
-    for item in lines:
-        score = f"**{item['score']:.3f}**" if item["method"] == "genre" else f"{item['score']:.3f}"
-        values = [score if c == "score" else f"{item[c]:.3f}" for c in COLUMNS]
-        values[COLUMNS.index("changes")] = f"{item['changes']:.1f}"
-        values[COLUMNS.index("violations")] = f"{item['violations'] * item['n']:.0f}"
-        fit = f"{item['fit_seconds']:.0f}" if "fit_seconds" in item else ""
-        place = f"{item['dataset']}, {item['seed']}, {item['n']}"
-        rows.append(f"| {place} | {item['method']} | " + " | ".join(values) + f" | {fit} |")
-    return "\n".join(rows)
-
-
-def configs(lines: Lines) -> str:
-    return ", ".join(sorted({line["config"] for line in lines if line["method"] == "genre"}))
-
-
-def results(lines: Lines) -> str:
-    return f"""
-{summary(lines)}
-
-{facts(lines)}
-
-Config {configs(lines)}. [Every line](docs/results.md)."""
+def details(results: Results) -> str:
+    """Every method of Table 1 on every data set."""
+    parts = []
+    for name, data in DATASETS.items():
+        rows = []
+        for label in labels(results):
+            values = [results.measured(label, data, metric) for metric in COLUMNS]
+            cells = [our_cell(value, sd=False) for value in values]
+            rows.append([f"`{label}`", *cells, people(values[0])])
+        parts.append(f"**{name}**\n\n{markdown(['', *COLUMNS.values(), 'people'], rows)}")
+    return "\n\n".join(parts)
 
 
 def demo() -> str:
@@ -113,13 +84,13 @@ def filled(text: str, name: str, content: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    lines = read()
+    results = Results.read(scale("full").file("main"))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    readme = filled(filled(readme, "results", results(lines)), "demo", demo())
+    readme = filled(readme, "results", f"\n{summary(results)}\n\n{targets(results)}\n")
     page = ROOT / "docs" / "results.md"
     return {
-        ROOT / "README.md": readme,
-        page: filled(page.read_text(encoding="utf-8"), "details", "\n" + details(lines) + "\n"),
+        ROOT / "README.md": filled(readme, "demo", demo()),
+        page: filled(page.read_text(encoding="utf-8"), "details", f"\n{details(results)}\n"),
     }
 
 
