@@ -244,7 +244,7 @@ class _Chunk:
             yield place.detach().numpy().copy()
             total = loss(place, self.x, *self.tensors).sum()
             (gradient,) = torch.autograd.grad(total, codes)
-            codes.grad = gradient.nan_to_num()  # a loss that overflows moves nobody
+            codes.grad = gradient.nan_to_num(0.0, 0.0, 0.0)  # a loss that overflows moves nobody
             moves.step()
             if self.decode is None:
                 with torch.no_grad():  # the candidate itself, not a copy of it, stays within bounds

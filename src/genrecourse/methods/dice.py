@@ -24,8 +24,10 @@ LOWEST = 1e-6  # confidence below this counts as this in a rank
 
 
 class DiCE(GradientMethod):
-    """min over c_1..c_k of  mean_i ell(h(c_i)) + lam1 * mean_i C(x, c_i) - lam2 * det K,
-    K_ij = 1 / (1 + C(c_i, c_j)).
+    """Several flips, near x and far from each other, and the cheapest of them as recourse:
+
+        min over c_1..c_k of  mean_i ell(h(c_i)) + lam1 * mean_i C(x, c_i) - lam2 * det K,
+        K_ij = 1 / (1 + C(c_i, c_j))
 
     Mothilal, Sharma & Tan, "Explaining Machine Learning Classifiers through Diverse Counterfactual
     Explanations", FAT* 2020. Each row keeps the k places, reached together, of which h accepts the
@@ -69,7 +71,7 @@ class DiCE(GradientMethod):
 
     @staticmethod
     def _test_params() -> dict[str, Any]:
-        return {"k": 2, "steps": 40}
+        return {"steps": 40}
 
     def _fit(self, rows: TrainingRows) -> None:
         check_settings(
@@ -121,7 +123,8 @@ class DiCE(GradientMethod):
         limits = Limits(self.encoder_, self.rules_)
         low, high = (torch.tensor(end)[:, None, :] for end in limits.box(Z))
         start = np.repeat(Z[:, None, :], k, axis=1)
-        start[:, 1:] += SPREAD * noise.normal(noise.keys(Z), (k - 1, Z.shape[1]))
+        start += SPREAD * noise.normal(noise.keys(Z), (k, Z.shape[1]))
+        start[:, 0] = Z
         return limits.pull(torch.tensor(start), low, high).numpy()
 
     def _loss(self, Z_plus: Tensor, Z: Tensor) -> Tensor:

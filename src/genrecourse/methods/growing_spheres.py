@@ -19,8 +19,10 @@ AT_ONCE = 65_536  # draws shown to h together: bounds memory
 
 
 class GrowingSpheres(Method):
-    """Draws from the shell r <= ||z - x||_2 < r + step, r grown by step until h accepts a draw; the
-    nearest such draw; then changes that h does not need are undone, the smallest first.
+    """Random draws in shells around x that grow until h accepts one of them.
+
+    A shell is r <= ||z - x||_2 < r + step, and r grows by step. Of the draws that h accepts the
+    nearest is taken; then changes that h does not need are undone, the smallest first.
 
     Laugel, Lesot, Marsala, Renard & Detyniecki, "Comparison-Based Inverse Classification for
     Interpretability in Machine Learning", IPMU 2018. It asks h for decisions and nothing else.

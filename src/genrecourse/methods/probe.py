@@ -21,8 +21,9 @@ FLAT = 1e-12  # where h has no slope at all, noise changes nothing
 
 
 class Probe(GradientMethod):
-    """min over z of  ell(h(z)) + max(0, rate(z) - target) + lam * C(x, z),
+    """The cheapest flip that noise on z seldom undoes:
 
+        min over z of  ell(h(z)) + max(0, rate(z) - target) + lam * C(x, z)
         rate(z) = 1 - Phi( f(z) / sqrt(s2 * ||grad f(z)||^2) ),  f the logit of h.
 
     The rate is, to first order, how often noise from N(0, s2 I) on z makes h reject. Pawelczyk,

@@ -25,12 +25,14 @@ LOCAL = 0.75  # width of the kernel, in root features: LIME's
 
 
 class ROAR(Method):
-    """min over z max over ||delta||_2 <= delta_max of  ell(h_{w + delta}(z)) + lam * C(x, z).
+    """A flip that holds for every h whose weights are shifted by up to delta:
+
+        min over z max over ||shift||_2 <= delta of  ell(h_{w + shift}(z)) + lam * C(x, z)
 
     h is a local linear model (w, b) of its logit, fitted around each x with LIME's weights. For it
     the inner maximum has a closed form:
 
-        worst logit(z) = w.z + b - delta_max * ||(z, 1)||_2
+        worst logit(z) = w.z + b - delta * ||(z, 1)||_2
 
     Upadhyay, Joshi & Lakkaraju, "Towards Robust and Reliable Algorithmic Recourse", NeurIPS 2021.
     Each row keeps the place on its way with the lowest objective among those that h itself accepts.

@@ -27,7 +27,9 @@ HELD_OUT = 0.1  # share of the rows whose pairs say how good the verifier is
 
 
 class TAP(GradientMethod):
-    """The cheapest z on the way down  ell(h(z)) + lam * C(x, z)  that h and a verifier accept.
+    """The cheapest flip by gradients that a learned verifier accepts, too.
+
+    Candidates are the places on the way down  ell(h(z)) + lam * C(x, z).
 
     The verifier V(x, z) in [0, 1] says "these two are of different classes"; it is a network
     fitted on pairs of training rows and their outcomes. Friedbaum, Adiga & Tandon, "Trustworthy

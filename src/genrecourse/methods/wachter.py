@@ -16,7 +16,9 @@ from genrecourse.schema import Schema
 
 
 class Wachter(GradientMethod):
-    """min over z of  ell(h(z)) + lam * C(x, z),  lam halved until h accepts.
+    """The cheapest flip, by gradients:
+
+        min over z of  ell(h(z)) + lam * C(x, z),  lam halved until h accepts
 
     Wachter, Mittelstadt & Russell, "Counterfactual Explanations without Opening the Black Box",
     Harvard Journal of Law & Technology 2018. Each row keeps the cheapest place on its way that h
