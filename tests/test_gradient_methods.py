@@ -260,7 +260,7 @@ def apart(points: pd.DataFrame, k: int) -> float:
 
 def test_dice_s_points_are_valid_and_lam2_spreads_them() -> None:
     close = made("dice", k=3, lam2=0.0, steps=300, sparse=False).several(PEOPLE)
-    wide = made("dice", k=3, lam2=5.0, steps=300, sparse=False).several(PEOPLE)
+    wide = made("dice", k=3, lam2=1.0, steps=300, sparse=False).several(PEOPLE)
     assert (logit(close) > 0).all()
     assert (logit(wide) > 0).all()
     assert apart(wide, 3) > 2 * apart(close, 3)
@@ -360,8 +360,8 @@ def test_probe_keeps_just_the_margin_that_noise_asks_for(target: float, s2: floa
 
 
 def test_probe_lowers_lam_until_the_rate_is_reached() -> None:
-    once = made("probe", lam=1.9, rounds=1, steps=300).recourse(PEOPLE)
-    often = made("probe", lam=1.9, rounds=6, steps=300).recourse(PEOPLE)
+    once = made("probe", lam=3.5, rounds=1, steps=200).recourse(PEOPLE)
+    often = made("probe", lam=3.5, rounds=4, steps=200).recourse(PEOPLE)
     margin = norm.isf(0.05) * np.sqrt(0.01 * (W @ W))
     assert (logit(once) < margin - 0.01).any()
     assert (logit(often) > margin - 0.01).all()

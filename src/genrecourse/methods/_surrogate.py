@@ -105,10 +105,10 @@ def itself(h: Classifier, encoder: TableEncoder) -> HLogits | None:
     """h, if it is a module that reads this encoder's Z and has gradients."""
     if not isinstance(h.model, nn.Module) or h.encoder is not encoder:
         return None
-    found = HLogits(h.model, h.cutoff, h.score_range)
     try:
+        found = HLogits(h.model, h.cutoff, h.score_range)
         asked = found(torch.full((2, encoder.width), 0.5, dtype=torch.float64, requires_grad=True))
-    except RuntimeError:  # it will not be run in double precision, or on relaxed rows
+    except Exception:  # a stranger's module: not to be copied, or not run in double precision
         return None
     return found if asked.requires_grad else None
 
