@@ -10,8 +10,14 @@ from typing import Any
 from genrecourse import artifact
 from genrecourse.errors import UserError
 from genrecourse.methods.base import Method
+from genrecourse.methods.dice import DiCE
 from genrecourse.methods.genre import PAPER_SETTINGS, GenRe
+from genrecourse.methods.growing_spheres import GrowingSpheres
 from genrecourse.methods.nearest import NearestNeighbour
+from genrecourse.methods.probe import Probe
+from genrecourse.methods.roar import ROAR
+from genrecourse.methods.tap import TAP
+from genrecourse.methods.wachter import Wachter
 
 METHODS: dict[str, Callable[..., Method]] = {
     "genre": GenRe,
@@ -23,6 +29,12 @@ METHODS: dict[str, Callable[..., Method]] = {
     "nnr-dplus": partial(NearestNeighbour, gamma=0.7, labelled=True),
     "nnr-auto": partial(NearestNeighbour, gamma="auto", labelled=True),
     "nnr-refined": partial(NearestNeighbour, gamma="auto", labelled=True, refine=True),
+    "wachter": Wachter,
+    "growing_spheres": GrowingSpheres,
+    "dice": DiCE,
+    "roar": ROAR,
+    "probe": Probe,
+    "tap": TAP,
 }
 
 
