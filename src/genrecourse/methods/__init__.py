@@ -10,6 +10,7 @@ from typing import Any
 from genrecourse import artifact
 from genrecourse.errors import UserError
 from genrecourse.methods.base import Method
+from genrecourse.methods.cchvae import CCHVAE
 from genrecourse.methods.genre import PAPER_SETTINGS, GenRe
 from genrecourse.methods.nearest import NearestNeighbour
 
@@ -23,6 +24,7 @@ METHODS: dict[str, Callable[..., Method]] = {
     "nnr-dplus": partial(NearestNeighbour, gamma=0.7, labelled=True),
     "nnr-auto": partial(NearestNeighbour, gamma="auto", labelled=True),
     "nnr-refined": partial(NearestNeighbour, gamma="auto", labelled=True, refine=True),
+    "cchvae": CCHVAE,
 }
 
 
