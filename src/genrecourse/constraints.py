@@ -52,6 +52,26 @@ class Rules:
                 free = free & (np.abs(b - a) <= self._step[j] + slack)
         return np.asarray(same | free)
 
+    def reach(self, j: int, a: Any) -> tuple[Array, Array]:
+        """The lowest and the highest that number j may move to from a; lowest > highest: nowhere.
+
+        Without a range of its own a number stays within the training rows', as `project` has it.
+        """
+        feature, a = self.features[j], np.asarray(a, dtype=float)
+        gone = np.isnan(a)
+        low = np.full(a.shape, self._low[j] if np.isfinite(self._low[j]) else 0.0)
+        high = np.full(a.shape, self._high[j] if np.isfinite(self._high[j]) else 1.0)
+        if feature.direction == "increase":
+            low = np.fmax(low, a)
+        elif feature.direction == "decrease":
+            high = np.fmin(high, a)
+        if np.isfinite(self._step[j]):
+            low, high = np.fmax(low, a - self._step[j]), np.fmin(high, a + self._step[j])
+        # from missing: not known to be a rise, or a small step
+        stuck = gone & (feature.direction != "any" or bool(np.isfinite(self._step[j])))
+        stuck |= bool(self.immutable[j])
+        return low, np.where(stuck, -np.inf, high)
+
     def is_free(self, j: int) -> bool:
         """No rule can refuse a training row's value of feature j, so a check can be spared."""
         feature = self.features[j]

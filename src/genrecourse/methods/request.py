@@ -38,6 +38,25 @@ def check_safety(where: str, safety: Any) -> None:
         )
 
 
+def check_settings(
+    where: str,
+    *,
+    above_zero: Mapping[str, Any] | None = None,
+    from_zero: Mapping[str, Any] | None = None,
+    counts: Mapping[str, Any] | None = None,
+) -> None:
+    """Refuse settings of a method, by name, that are not the numbers they have to be."""
+    checks: list[tuple[Mapping[str, Any] | None, str, Callable[[Any], bool]]] = [
+        (above_zero, "a number above 0", lambda value: _is_number(value) and value > 0),
+        (from_zero, "a number from 0 on", lambda value: _is_number(value) and value >= 0),
+        (counts, "a whole number from 1 on", lambda value: _is_whole(value) and value >= 1),
+    ]
+    for settings, needed, is_good in checks:
+        for name, value in (settings or {}).items():
+            if not is_good(value):
+                raise UserError(f"{where}: {name} is {value!r}; it must be {needed}")
+
+
 def check_request(where: str, request: Mapping[str, Any], fitted: Lam) -> None:
     """Refuse values that mean nothing. `fitted`: the lam that the model was trained with."""
     if request.get("lam") is not None:

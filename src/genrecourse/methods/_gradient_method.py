@@ -1,0 +1,60 @@
+"""GradientMethod: what all methods share that follow the gradients of h."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from genrecourse.artifact import under, within
+from genrecourse.encoding import Array
+from genrecourse.errors import UserError
+from genrecourse.methods._gradient_search import Found, Limits, Loss, Rank, gradient_search
+from genrecourse.methods._surrogate import HLogits, differentiable, restore
+from genrecourse.methods.base import Method, TrainingRows
+
+
+class GradientMethod(Method):
+    """Learns `h_logits_`, h with gradients. A subclass calls `_search` in its `_recourse`.
+
+    One that learns more extends `_fit`, `_state` and `_restore`, each calling this one's first.
+    """
+
+    h_logits_: HLogits
+
+    def _fit(self, rows: TrainingRows) -> None:
+        check_somebody_is_accepted(self._where("fit"), rows)
+        self.h_logits_ = differentiable(self, rows)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {}, under("h", self.h_logits_.arrays())
+
+    def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.h_logits_ = restore(self, within("h", arrays))
+
+    def _search(self, Z: Array, loss: Loss, rank: Rank, **settings: Any) -> Found:
+        """`gradient_search` within this method's rules, around its h."""
+        return gradient_search(
+            Z,
+            loss,
+            rank,
+            limits=Limits(self.encoder_, self.rules_),
+            legal=self._legal,
+            confidence=self._confidence,
+            **settings,
+        )
+
+
+def check_somebody_is_accepted(where: str, rows: TrainingRows) -> None:
+    if not (rows.confidence > 0.5).any():
+        raise UserError(
+            f"{where}: the classifier accepts none of {len(rows.Z)} rows, so there is nothing to "
+            "search for; is the favourable outcome the right one, and the cutoff?"
+        )
+
+
+def ell(logits: Tensor) -> Tensor:
+    """Binary cross-entropy towards the favourable outcome."""
+    return softplus(-logits)

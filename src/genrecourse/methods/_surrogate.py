@@ -1,0 +1,168 @@
+"""h as a differentiable function of Z: itself where it can be, a network fitted on its scores else.
+
+    h_logits = differentiable(method, rows)  # in _fit; warns where a network stands in
+    h_logits(Z)                              # (..., D) tensor -> (...), above 0 where h accepts
+    h_logits.arrays()                        # for _state: empty where it is h itself
+    restore(method, arrays)                  # for _restore
+
+A stand-in only points the way: `gradient_search` asks the real h about every candidate.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import sys
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from genrecourse.artifact import fill, weights
+from genrecourse.classifier import MLP, Classifier
+from genrecourse.encoding import Array, TableEncoder
+from genrecourse.methods.base import Method, TrainingRows
+from genrecourse.training import TrainingPlan, train
+
+HIDDEN = (64, 64)
+BATCH, RATE = 256, 5e-3
+EPOCHS, LEAST, MOST = 40, 300, 2000  # passes over the rows, but so many batches
+HELD_OUT, ASKED = 0.2, 20_000  # share of the rows kept for the agreement; most rows learned from
+EDGE = 1e-12  # a probability this close to 0 or 1 has no usable logit
+
+
+class HLogits:
+    """(..., D) -> (...): logits of the favourable outcome, 0 at h's cutoff, in double precision."""
+
+    def __init__(self, module: nn.Module, cutoff: float, score_range: tuple[float, float]):
+        self._module = copy.deepcopy(module).double().eval().requires_grad_(False)
+        low, high = score_range
+        self._low, self._span = low, high - low
+        share = (cutoff - low) / self._span
+        self._shift = math.log(share / (1 - share))
+
+    def __call__(self, Z: Tensor) -> Tensor:
+        flat = Z.reshape(-1, Z.shape[-1])
+        if type(self._module) is MLP:  # its logits are exact where its probabilities round to 1
+            logits = self._module.logits(flat)
+        else:
+            share = (self._module(flat).reshape(-1) - self._low) / self._span
+            logits = torch.logit(share, eps=EDGE)
+        return (logits - self._shift).reshape(Z.shape[:-1])
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Nothing: it is h itself, which a model file has already, or is given again."""
+        return {}
+
+
+class StandIn(HLogits):
+    """A network that was fitted on h's scores on the common scale."""
+
+    def __init__(self, network: MLP, agreement: float):
+        super().__init__(network, 0.5, (0.0, 1.0))
+        self._network, self.agreement = network, agreement
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {**weights(self._network), "agreement": np.array([self.agreement])}
+
+
+def differentiable(method: Method, rows: TrainingRows) -> HLogits:
+    """h of a method whose `fit` is under way, as logits with gradients."""
+    itself = _itself(method.classifier_, method.encoder_)
+    if itself is not None:
+        return itself
+    found = _fit_stand_in(method, rows)
+    warnings.warn(
+        f"{type(method).__name__}.fit: the classifier ({_kind(method.classifier_)}) has no "
+        "gradients in this encoding, so a network fitted on its scores points the way; on held-out "
+        f"rows the two agree on {found.agreement:.1%} of decisions. The classifier itself still "
+        "chooses among what is found",
+        UserWarning,
+        stacklevel=_outside(),
+    )
+    return found
+
+
+def restore(method: Method, arrays: dict[str, np.ndarray]) -> HLogits:
+    """What `differentiable` gave, from its arrays."""
+    if not arrays:
+        itself = _itself(method.classifier_, method.encoder_)
+        if itself is None:
+            raise ValueError("the classifier has no gradients, and nothing that stands in for it")
+        return itself
+    learned = dict(arrays)
+    agreement = float(learned.pop("agreement")[0])
+    with torch.device("meta"):
+        network = MLP(method.encoder_.width, HIDDEN)
+    fill(network, learned)
+    return StandIn(network, agreement)
+
+
+def _itself(h: Classifier, encoder: TableEncoder) -> HLogits | None:
+    """h, if it is a module that reads this encoder's Z and has gradients."""
+    if not isinstance(h.model, nn.Module) or h.encoder is not encoder:
+        return None
+    found = HLogits(h.model, h.cutoff, h.score_range)
+    try:
+        asked = found(torch.full((2, encoder.width), 0.5, dtype=torch.float64, requires_grad=True))
+    except RuntimeError:  # it will not be run in double precision, or on relaxed rows
+        return None
+    return found if asked.requires_grad else None
+
+
+def _outside() -> int:
+    """The stacklevel, for our caller, of the first line outside the library: the user's."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("genrecourse."):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _kind(h: Classifier) -> str:
+    return getattr(h.model, "__name__", type(h.model).__name__)
+
+
+def _fit_stand_in(method: Method, rows: TrainingRows) -> StandIn:
+    """Cross-entropy with h's confidence as the target, on training rows and on mixtures of them."""
+    rng = np.random.default_rng(method.seed)
+    order = rng.permutation(len(rows.Z))
+    n_held = max(1, round(HELD_OUT * len(order)))
+    held, used = order[:n_held], order[n_held:][:ASKED]
+    if len(used) == 0:
+        used = order
+    Z, confidence = _with_mixtures(method, rows.F[used], rows.confidence[used], rng)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(method.seed)
+        network = MLP(Z.shape[1], HIDDEN)
+    inputs = torch.as_tensor(Z, dtype=torch.float32)
+    target = torch.as_tensor(confidence, dtype=torch.float32)
+
+    def loss(some: Tensor) -> Tensor:
+        return binary_cross_entropy_with_logits(network.logits(inputs[some]), target[some])
+
+    steps = min(max(EPOCHS * len(Z) // BATCH, LEAST), MOST)
+    train(network, loss, _batches(len(Z), method.seed), TrainingPlan(steps, RATE, eval_every=0))
+    with torch.no_grad():
+        found = network.logits(torch.as_tensor(rows.Z[held], dtype=torch.float32)).numpy() > 0
+    return StandIn(network, float(np.mean(found == (rows.confidence[held] > 0.5))))
+
+
+def _with_mixtures(
+    method: Method, F: Array, confidence: Array, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """The rows, and as many in which some features are another row's: a search leaves the data, and
+    must not be led by a network that has never seen such rows."""
+    other = F[rng.permutation(len(F))]
+    mixed = np.where(rng.random(F.shape) < rng.random((len(F), 1)), other, F)
+    Z_mixed = method.encoder_.from_features(mixed)
+    Z = np.concatenate([method.encoder_.from_features(F), Z_mixed])
+    return Z, np.concatenate([confidence, method._confidence(Z_mixed)])
+
+
+def _batches(n: int, seed: int) -> Iterator[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        yield from torch.randperm(n, generator=generator).split(BATCH)
