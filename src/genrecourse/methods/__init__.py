@@ -11,8 +11,10 @@ from genrecourse import artifact
 from genrecourse.errors import UserError
 from genrecourse.methods.base import Method
 from genrecourse.methods.cchvae import CCHVAE
+from genrecourse.methods.cruds import CRUDS
 from genrecourse.methods.genre import PAPER_SETTINGS, GenRe
 from genrecourse.methods.nearest import NearestNeighbour
+from genrecourse.methods.revise import Revise
 
 METHODS: dict[str, Callable[..., Method]] = {
     "genre": GenRe,
@@ -25,6 +27,8 @@ METHODS: dict[str, Callable[..., Method]] = {
     "nnr-auto": partial(NearestNeighbour, gamma="auto", labelled=True),
     "nnr-refined": partial(NearestNeighbour, gamma="auto", labelled=True, refine=True),
     "cchvae": CCHVAE,
+    "revise": Revise,
+    "cruds": CRUDS,
 }
 
 

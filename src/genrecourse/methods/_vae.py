@@ -1,4 +1,4 @@
-"""A variational auto-encoder over rows of Z, and what the methods that search its latent share.
+"""A variational auto-encoder over rows of Z, conditional on the immutables.
 
     x_free ~ p(. | u, x_given),  u ~ N(0, I),  u ~ q(. | x)
 
@@ -13,17 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from genrecourse.artifact import fill, weights
+from genrecourse.artifact import fill
 from genrecourse.encoding import Array, TableEncoder
 from genrecourse.errors import UserError
-from genrecourse.methods.base import Method, TrainingRows
+from genrecourse.methods.base import Method
 from genrecourse.training import TrainingPlan, TrainingReport, train
 
 NARROWEST = 0.01  # spread of a number: finer than this no plan is followed anyway
@@ -171,54 +171,48 @@ def make_net(n_inputs: int, hidden: tuple[int, ...], n_outputs: int) -> nn.Seque
     return nn.Sequential(*layers[:-1])
 
 
-# ---- what the methods share -------------------------------------------------------------------
+# ---- for a method ----------------------------------------------------------------------------
 
 
-class LatentMethod(Method):
-    """A method with a VAE: fitted on every training row, saved and loaded."""
-
-    _records: ClassVar[dict[str, type[Any]]] = {"vae": VAEConfig}
-    vae: VAEConfig
-    vae_: Any
-
-    def _make_vae(self) -> nn.Module:
-        return VAE(self.vae, self._layout(), self.encoder_.width)
-
-    def _training_tensors(self, rows: TrainingRows) -> tuple[Tensor, ...]:
-        """What the VAE's loss reads, a row each."""
-        return (torch.as_tensor(rows.Z, dtype=torch.float32),)
-
-    def _fit(self, rows: TrainingRows) -> None:
-        if not (rows.confidence > 0.5).any():
-            raise UserError(
-                f"{self._where('fit')}: the classifier accepts none of {len(rows.Z)} rows, so "
-                "nothing shows what recourse could lead to; look at its cutoff"
-            )
-        if self.rules_.immutable.all():
-            raise UserError(f"{self._where('fit')}: every feature is immutable: nothing can change")
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            self.vae_ = self._make_vae()
-        report = train_vae(self.vae_, self._training_tensors(rows), self.vae, self.seed)
-        self.fit_report_ = {"seconds": {"vae": round(report.seconds, 3)}, "steps": report.steps}
-
-    def _layout(self) -> Layout:
-        return Layout(self.encoder_, self.rules_.immutable)
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        return {"report": self.fit_report_}, weights(self.vae_)
-
-    def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.fit_report_ = state["report"]
-        with torch.device("meta"):
-            self.vae_ = self._make_vae()
-        fill(self.vae_, arrays)
+V = TypeVar("V", bound=nn.Module)  # a VAE of some kind: it has loss(generator, *tensors)
+Make = Callable[[VAEConfig, Layout, int], V]
 
 
-def train_vae(
+def fit_vae(
+    method: Method, make: Make[V], config: VAEConfig, *tensors: Tensor
+) -> tuple[V, dict[str, Any]]:
+    """A VAE for a method whose `fit` is under way, and what is to be said of its training.
+
+    tensors: what its loss reads, a row for each training row.
+    """
+    if method.rules_.immutable.all():
+        raise UserError(f"{method._where('fit')}: every feature is immutable: nothing can change")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(method.seed)
+        vae = _make(method, make, config)
+    report = _train(vae, tensors, config, method.seed)
+    return vae, {"seconds": {"vae": round(report.seconds, 3)}, "steps": report.steps}
+
+
+def restore_vae(
+    method: Method, make: Make[V], config: VAEConfig, arrays: dict[str, np.ndarray]
+) -> V:
+    """What `fit_vae` gave, from its weights."""
+    with torch.device("meta"):
+        vae = _make(method, make, config)
+    fill(vae, arrays)
+    return vae
+
+
+def _make(method: Method, make: Make[V], config: VAEConfig) -> V:
+    with torch.device("cpu"):  # where columns are is known, whatever the weights will be
+        layout = Layout(method.encoder_, method.rules_.immutable)
+    return make(config, layout, method.encoder_.width)
+
+
+def _train(
     vae: nn.Module, tensors: tuple[Tensor, ...], config: VAEConfig, seed: int
 ) -> TrainingReport:
-    """Minimise vae.loss(generator, *a batch of each tensor)."""
     n = len(tensors[0])
     order = torch.Generator().manual_seed(seed)
     noise = torch.Generator().manual_seed(seed + 1)
@@ -230,8 +224,12 @@ def train_vae(
     plan = TrainingPlan(
         steps=config.n_steps(n), lr=config.lr, weight_decay=config.weight_decay, eval_every=0
     )
-    loss: Callable[..., Tensor] = vae.loss  # type: ignore[assignment]
+    loss: Any = vae.loss
     return train(vae, lambda rows: loss(noise, *(t[rows] for t in tensors)), batches(), plan)
+
+
+def as_inputs(Z: Array) -> Tensor:
+    return torch.as_tensor(Z, dtype=torch.float32)
 
 
 @torch.no_grad()

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from genrecourse.artifact import weights
 from genrecourse.encoding import Array
-from genrecourse.errors import UserError
-from genrecourse.methods._vae import LatentMethod, VAEConfig, in_chunks
-from genrecourse.methods.base import TrainingRows
+from genrecourse.methods._gradient_method import check_somebody_is_accepted
+from genrecourse.methods._vae import VAE, VAEConfig, as_inputs, fit_vae, in_chunks, restore_vae
+from genrecourse.methods.base import Method, TrainingRows
+from genrecourse.methods.request import check_settings
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Schema
 
 CHUNK_DRAWS = 8192  # rows decoded and scored together; bounds memory and fixes the shape
 
 
-class CCHVAE(LatentMethod):
+class CCHVAE(Method):
     """Draws in shells around E(x), the nearest that h accepts of the first shell that has any:
 
         u = E(x) + r * e,  e uniform on the sphere,  r uniform in [t * step, (t + 1) * step]
@@ -39,6 +41,8 @@ class CCHVAE(LatentMethod):
     max_iterations: shells before giving up; then the draw that h likes best is the answer.
     vae: sizes and speed of the VAE.
     """
+
+    _records: ClassVar[dict[str, type[Any]]] = {"vae": VAEConfig}
 
     def __init__(
         self,
@@ -68,12 +72,20 @@ class CCHVAE(LatentMethod):
         }
 
     def _fit(self, rows: TrainingRows) -> None:
-        for name in ("n_draws", "step", "max_iterations"):
-            if not getattr(self, name) > 0:
-                raise UserError(
-                    f"{self._where('fit')}: {name} is {getattr(self, name)!r}; it must be above 0"
-                )
-        super()._fit(rows)
+        check_settings(
+            self._where("fit"),
+            above_zero={"step": self.step},
+            counts={"n_draws": self.n_draws, "max_iterations": self.max_iterations},
+        )
+        check_somebody_is_accepted(self._where("fit"), rows)
+        self.vae_, self.fit_report_ = fit_vae(self, VAE, self.vae, as_inputs(rows.Z))
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {"report": self.fit_report_}, weights(self.vae_)
+
+    def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.fit_report_ = state["report"]
+        self.vae_ = restore_vae(self, VAE, self.vae, arrays)
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         centre = in_chunks(self.vae_.encode, Z)
