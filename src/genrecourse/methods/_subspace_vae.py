@@ -42,7 +42,7 @@ class SubspaceVAE(nn.Module):
         self, config: VAEConfig, layout: Layout, width: int, *, independence: float = 10.0
     ):
         super().__init__()
-        self.kl_weight, self.independence = config.kl_weight, independence
+        self.independence = independence
         self.encoder_w = make_net(width + 1, config.hidden, 2 * N_RELEVANT)
         self.encoder_z = make_net(width, config.hidden, 2 * config.n_latent)
         self.decoder = RowDecoder(N_RELEVANT + config.n_latent, config.hidden, layout)
@@ -61,7 +61,9 @@ class SubspaceVAE(nn.Module):
         of_w = self.encoder_w(torch.cat([Z, y[:, None]], dim=1)).chunk(2, dim=1)
         return of_w, self.encoder_z(Z).chunk(2, dim=1)
 
-    def loss(self, generator: torch.Generator, Z: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+    def loss(
+        self, kl_weight: float, generator: torch.Generator, Z: Tensor, y: Tensor, weight: Tensor
+    ) -> Tensor:
         """weight: makes the two outcomes count the same to the adversary; 1 in the mean."""
         (mean_w, log_var_w), (mean_z, log_var_z) = self._posteriors(Z, y)
         w, z = draw(mean_w, log_var_w, generator), draw(mean_z, log_var_z, generator)
@@ -73,7 +75,7 @@ class SubspaceVAE(nn.Module):
         told = binary_cross_entropy_with_logits(
             self.adversary(z.detach())[:, 0], y, reduction="none"
         )
-        total = bound + self.kl_weight * kl - self.independence * hidden * weight + weight * told
+        total = bound + kl_weight * kl - self.independence * hidden * weight + weight * told
         return total.mean()
 
 

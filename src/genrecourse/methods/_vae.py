@@ -42,7 +42,8 @@ class VAEConfig:
     batch_size: int = 128
     lr: float = 1e-3
     weight_decay: float = 1e-6
-    kl_weight: float = 1.0  # of the divergence from the prior; 1 is the evidence bound
+    # of the divergence from the prior: rises from 0 to this, so that no latent is given up early
+    kl_weight: float = 0.3
 
     def n_steps(self, n_rows: int) -> int:
         """How many batches that is."""
@@ -134,7 +135,6 @@ class VAE(nn.Module):
 
     def __init__(self, config: VAEConfig, layout: Layout, width: int):
         super().__init__()
-        self.kl_weight = config.kl_weight
         self.encoder = make_net(width, config.hidden, 2 * config.n_latent)
         self.decoder = RowDecoder(config.n_latent, config.hidden, layout)
 
@@ -146,11 +146,11 @@ class VAE(nn.Module):
         """Relaxed rows (n, D) with the immutables of Z."""
         return self.decoder(u, Z)
 
-    def loss(self, generator: torch.Generator, Z: Tensor) -> Tensor:
-        """The negative evidence bound, a mean over rows."""
+    def loss(self, kl_weight: float, generator: torch.Generator, Z: Tensor) -> Tensor:
+        """The negative evidence bound (if kl_weight is 1), a mean over rows."""
         mean, log_var = self.encoder(Z).chunk(2, dim=1)
         u = draw(mean, log_var, generator)
-        return (self.decoder.neg_log_prob(u, Z) + self.kl_weight * divergence(mean, log_var)).mean()
+        return (self.decoder.neg_log_prob(u, Z) + kl_weight * divergence(mean, log_var)).mean()
 
 
 def draw(mean: Tensor, log_var: Tensor, generator: torch.Generator) -> Tensor:
@@ -174,7 +174,7 @@ def make_net(n_inputs: int, hidden: tuple[int, ...], n_outputs: int) -> nn.Seque
 # ---- for a method ----------------------------------------------------------------------------
 
 
-V = TypeVar("V", bound=nn.Module)  # a VAE of some kind: it has loss(generator, *tensors)
+V = TypeVar("V", bound=nn.Module)  # a VAE of some kind: it has loss(kl_weight, generator, *tensors)
 Make = Callable[[VAEConfig, Layout, int], V]
 
 
@@ -225,7 +225,13 @@ def _train(
         steps=config.n_steps(n), lr=config.lr, weight_decay=config.weight_decay, eval_every=0
     )
     loss: Any = vae.loss
-    return train(vae, lambda rows: loss(noise, *(t[rows] for t in tensors)), batches(), plan)
+    rise = iter(np.linspace(0.0, config.kl_weight, plan.steps))
+    return train(
+        vae,
+        lambda rows: loss(float(next(rise)), noise, *(t[rows] for t in tensors)),
+        batches(),
+        plan,
+    )
 
 
 def as_inputs(Z: Array) -> Tensor:
