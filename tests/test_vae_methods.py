@@ -484,7 +484,7 @@ def test_the_adversary_and_the_vae_each_learn_their_own_part() -> None:
 
 
 def test_the_prior_of_w_has_a_place_for_each_outcome() -> None:
-    vae, (Z, y, weight) = subspace_vae(0.0)
+    vae, (Z, _, weight) = subspace_vae(0.0)
     with torch.no_grad():  # w is drawn from N((3, 3), I), whatever x and y
         for parameter in vae.encoder_w.parameters():
             parameter.zero_()

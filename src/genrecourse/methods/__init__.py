@@ -12,9 +12,15 @@ from genrecourse.errors import UserError
 from genrecourse.methods.base import Method
 from genrecourse.methods.cchvae import CCHVAE
 from genrecourse.methods.cruds import CRUDS
+from genrecourse.methods.dice import DiCE
 from genrecourse.methods.genre import PAPER_SETTINGS, GenRe
+from genrecourse.methods.growing_spheres import GrowingSpheres
 from genrecourse.methods.nearest import NearestNeighbour
+from genrecourse.methods.probe import Probe
 from genrecourse.methods.revise import Revise
+from genrecourse.methods.roar import ROAR
+from genrecourse.methods.tap import TAP
+from genrecourse.methods.wachter import Wachter
 
 METHODS: dict[str, Callable[..., Method]] = {
     "genre": GenRe,
@@ -29,6 +35,12 @@ METHODS: dict[str, Callable[..., Method]] = {
     "cchvae": CCHVAE,
     "revise": Revise,
     "cruds": CRUDS,
+    "wachter": Wachter,
+    "growing_spheres": GrowingSpheres,
+    "dice": DiCE,
+    "roar": ROAR,
+    "probe": Probe,
+    "tap": TAP,
 }
 
 

@@ -11,7 +11,14 @@ from torch.nn.functional import softplus
 from genrecourse.artifact import under, within
 from genrecourse.encoding import Array
 from genrecourse.errors import UserError
-from genrecourse.methods._gradient_search import Found, Limits, Loss, Rank, gradient_search
+from genrecourse.methods._gradient_search import (
+    REJECTED,
+    Found,
+    Limits,
+    Loss,
+    Rank,
+    gradient_search,
+)
 from genrecourse.methods._surrogate import HLogits, differentiable, restore
 from genrecourse.methods.base import Method, TrainingRows
 
@@ -45,6 +52,24 @@ class GradientMethod(Method):
             confidence=self._confidence,
             **settings,
         )
+
+    def _search_lowering(
+        self, Z: Array, loss: Loss, rank: Rank, *, lam: float, rounds: int, **settings: Any
+    ) -> Array:
+        """Again with half the lam, `rounds` times in all, for rows that did not get there yet.
+
+        loss and rank are given each row's lam. Halved, it never becomes a reward for distance.
+        """
+        Z_plus, best, left = Z.copy(), np.full(len(Z), np.inf), np.arange(len(Z))
+        for turn in range(rounds):
+            each = np.full(len(left), lam * 0.5**turn)
+            found = self._search(Z[left], loss, rank, per_row=[each], **settings)
+            better = found.rank < best[left]
+            Z_plus[left[better]], best[left[better]] = found.Z_plus[better], found.rank[better]
+            left = left[found.rank >= REJECTED]
+            if len(left) == 0:
+                break
+        return Z_plus
 
 
 def check_somebody_is_accepted(where: str, rows: TrainingRows) -> None:

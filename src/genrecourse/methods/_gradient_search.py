@@ -45,7 +45,9 @@ from genrecourse.encoding import Array, TableEncoder
 
 CHUNK = 256  # candidates that move together; fixes the shape, bounds memory
 LOOK = 32  # steps whose places are made legal and shown to h together
-REJECTED = 1e6  # added to the rank of a candidate that h rejects: above any cost
+REJECTED = (
+    1e6  # a candidate that did not reach what was asked for ranks from here on: above any cost
+)
 SURELY = 0.5 + 1e-6  # h's own rounding must not decide who is valid
 
 Optimizer = Literal["adam", "rmsprop", "sgd"]
@@ -148,13 +150,19 @@ def onto_simplex(values: Tensor, closed: Tensor) -> Tensor:
     return (values - excess.gather(-1, used - 1)).clamp(min=0)
 
 
+def attempt(confidence: Array) -> Array:
+    """The rank of what h rejects: the surer h is, the better, and all above `REJECTED`.
+
+    What only rounding tells apart is equal, so that it does not decide which step is kept.
+    """
+    return np.asarray(REJECTED * (2 - confidence.round(4)))
+
+
 def cheapest_valid(cost: Cost, least: float = SURELY) -> Rank:
-    """Rank by cost where h is surer than `least`; below all of those, by what h says."""
+    """Rank by cost where h is surer than `least`; behind all of those, by what h says."""
 
     def rank(Z_plus: Array, Z: Array, confidence: Array, *per_row: Any) -> Array:
-        # differences that rounding makes must not decide between two steps: the earlier one stays
-        rejected = REJECTED * (2 - confidence.round(6))
-        return np.where(confidence > least, cost(Z, Z_plus).round(9), rejected)
+        return np.where(confidence > least, cost(Z, Z_plus).round(9), attempt(confidence))
 
     return rank
 

@@ -71,9 +71,9 @@ class StandIn(HLogits):
 
 def differentiable(method: Method, rows: TrainingRows) -> HLogits:
     """h of a method whose `fit` is under way, as logits with gradients."""
-    itself = _itself(method.classifier_, method.encoder_)
-    if itself is not None:
-        return itself
+    same = itself(method.classifier_, method.encoder_)
+    if same is not None:
+        return same
     found = _fit_stand_in(method, rows)
     warnings.warn(
         f"{type(method).__name__}.fit: the classifier ({_kind(method.classifier_)}) has no "
@@ -89,10 +89,10 @@ def differentiable(method: Method, rows: TrainingRows) -> HLogits:
 def restore(method: Method, arrays: dict[str, np.ndarray]) -> HLogits:
     """What `differentiable` gave, from its arrays."""
     if not arrays:
-        itself = _itself(method.classifier_, method.encoder_)
-        if itself is None:
+        same = itself(method.classifier_, method.encoder_)
+        if same is None:
             raise ValueError("the classifier has no gradients, and nothing that stands in for it")
-        return itself
+        return same
     learned = dict(arrays)
     agreement = float(learned.pop("agreement")[0])
     with torch.device("meta"):
@@ -101,7 +101,7 @@ def restore(method: Method, arrays: dict[str, np.ndarray]) -> HLogits:
     return StandIn(network, agreement)
 
 
-def _itself(h: Classifier, encoder: TableEncoder) -> HLogits | None:
+def itself(h: Classifier, encoder: TableEncoder) -> HLogits | None:
     """h, if it is a module that reads this encoder's Z and has gradients."""
     if not isinstance(h.model, nn.Module) or h.encoder is not encoder:
         return None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from genrecourse.encoding import Array
 from genrecourse.methods._gradient_method import GradientMethod, ell
-from genrecourse.methods._gradient_search import SURELY, cheapest_valid
+from genrecourse.methods._gradient_search import cheapest_valid
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import check_settings
 from genrecourse.noise import KeyedNoise
@@ -69,23 +68,12 @@ class Wachter(GradientMethod):
         return ell(self.h_logits_(Z_plus)) + lam * self.cost_(Z, Z_plus)
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
-        Z_plus = Z.copy()
-        best = np.full(len(Z), np.inf)
-        left = np.arange(len(Z))
-        for turn in range(self.rounds):
-            lam = np.full(len(left), self.lam * 0.5**turn)
-            found = self._search(
-                Z[left],
-                self._loss,
-                cheapest_valid(self.cost_),
-                per_row=[lam],
-                steps=self.steps,
-                lr=self.lr,
-            )
-            better = found.rank < best[left]
-            Z_plus[left[better]] = found.Z_plus[better]
-            best[left[better]] = found.rank[better]
-            left = left[found.confidence <= SURELY]
-            if len(left) == 0:
-                break
-        return Z_plus
+        return self._search_lowering(
+            Z,
+            self._loss,
+            cheapest_valid(self.cost_),
+            lam=self.lam,
+            rounds=self.rounds,
+            steps=self.steps,
+            lr=self.lr,
+        )

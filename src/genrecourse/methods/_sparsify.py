@@ -1,0 +1,40 @@
+"""Fewer changes: put back what h does not need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from genrecourse.cost import Cost
+from genrecourse.encoding import Array, TableEncoder
+from genrecourse.methods._gradient_search import SURELY
+
+
+def undo_needless(
+    Z: Array,
+    Z_plus: Array,
+    encoder: TableEncoder,
+    cost: Cost,
+    confidence: Callable[[Array], Array],
+) -> Array:
+    """(n, D) Z_plus with x's own value wherever h accepts without the change.
+
+    One feature after the other, the cheapest change first, in all rows at once. What x has breaks
+    no rule. A row that h rejects is left as it is.
+    """
+    if len(Z) == 0:
+        return Z_plus
+    F, F_plus = encoder.to_features(Z), encoder.to_features(Z_plus)
+    price = cost.by_feature(Z, Z_plus)
+    order = np.argsort(price, axis=1, kind="stable")
+    valid = confidence(Z_plus) > SURELY
+    for feature in order.T:
+        rows = np.flatnonzero(valid & (price[np.arange(len(Z)), feature] > 0))
+        if len(rows) == 0:
+            continue
+        trial = F_plus[rows]
+        trial[np.arange(len(rows)), feature[rows]] = F[rows, feature[rows]]
+        ok = confidence(encoder.from_features(trial)) > SURELY
+        F_plus[rows[ok]] = trial[ok]
+    return encoder.from_features(F_plus)

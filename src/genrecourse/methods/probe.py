@@ -1,0 +1,110 @@
+"""PROBE: recourse that bears a noisy implementation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.special import ndtr
+
+from genrecourse.encoding import Array
+from genrecourse.methods._gradient_method import GradientMethod, ell
+from genrecourse.methods._gradient_search import REJECTED, SURELY, attempt
+from genrecourse.methods.base import TrainingRows
+from genrecourse.methods.request import check_settings
+from genrecourse.noise import KeyedNoise
+from genrecourse.schema import Schema
+
+FLAT = 1e-12  # where h has no slope at all, noise changes nothing
+
+
+class Probe(GradientMethod):
+    """min over z of  ell(h(z)) + max(0, rate(z) - target) + lam * C(x, z),
+
+        rate(z) = 1 - Phi( f(z) / sqrt(s2 * ||grad f(z)||^2) ),  f the logit of h.
+
+    The rate is, to first order, how often noise from N(0, s2 I) on z makes h reject. Pawelczyk,
+    Datta, van den Heuvel, Kasneci & Lakkaraju, "Probabilistically Robust Recourse", ICLR 2023. Each
+    row keeps the cheapest place on its way that h accepts and whose rate is at most the target; lam
+    is halved until there is one.
+
+    It fails where h is not linear within the noise, and like any margin around h it knows nothing
+    of plausibility.
+
+    Departs from the original: candidates stay within the rules (published costs of 10 and more on
+    13 features in [0, 1] come from a search that nothing holds back); lam never becomes negative.
+
+    target: the highest rate, in (0, 0.5).
+    s2: variance of the noise on the [0, 1] scale.
+    lam: the price of a unit of cost, to begin with.
+    lr, steps: Adam's rate, and its steps for each lam.
+    rounds: how many values of lam are tried, each half the last.
+    """
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        schema: Schema | None = None,
+        *,
+        target: float = 0.05,
+        s2: float = 0.01,
+        lam: float = 0.01,
+        lr: float = 0.01,
+        steps: int = 200,
+        rounds: int = 5,
+        seed: int = 0,
+    ):
+        super().__init__(classifier, schema, seed=seed)
+        self.target = target
+        self.s2 = s2
+        self.lam = lam
+        self.lr = lr
+        self.steps = steps
+        self.rounds = rounds
+
+    @staticmethod
+    def _test_params() -> dict[str, Any]:
+        return {"steps": 40, "lr": 0.05, "rounds": 2}
+
+    def _fit(self, rows: TrainingRows) -> None:
+        check_settings(
+            self._where("fit"),
+            above_zero={"lr": self.lr, "target": self.target},
+            from_zero={"lam": self.lam, "s2": self.s2},
+            counts={"steps": self.steps, "rounds": self.rounds},
+        )
+        super()._fit(rows)
+
+    def _rate(self, Z_plus: Tensor) -> tuple[Tensor, Tensor]:
+        """(the logit, how often noise makes h reject), with gradients where Z_plus has them."""
+        logits = self.h_logits_(Z_plus)
+        (slope,) = torch.autograd.grad(logits.sum(), Z_plus, create_graph=True)
+        spread = (self.s2 * slope.square().sum(-1) + FLAT).sqrt()
+        return logits, 1 - ndtr(logits / spread)
+
+    def _loss(self, Z_plus: Tensor, Z: Tensor, lam: Tensor) -> Tensor:
+        logits, rate = self._rate(Z_plus)
+        too_often = (rate - self.target).clamp(min=0)
+        return ell(logits) + too_often + lam * self.cost_(Z, Z_plus)
+
+    def _rank(self, Z_plus: Array, Z: Array, confidence: Array, lam: Array) -> Array:
+        """By cost where h accepts and the rate is low enough; then by the rate; then by h."""
+        _, rate = self._rate(torch.tensor(Z_plus, requires_grad=True))
+        often = rate.detach().numpy().round(4)
+        accepted = np.where(
+            often <= self.target, self.cost_(Z, Z_plus).round(9), REJECTED * (1 + often)
+        )
+        return np.where(confidence > SURELY, accepted, REJECTED + attempt(confidence))
+
+    def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
+        return self._search_lowering(
+            Z,
+            self._loss,
+            self._rank,
+            lam=self.lam,
+            rounds=self.rounds,
+            steps=self.steps,
+            lr=self.lr,
+        )

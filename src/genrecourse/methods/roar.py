@@ -1,0 +1,166 @@
+"""ROAR: recourse that bears a shifted model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import logit
+from torch import Tensor
+
+from genrecourse.encoding import Array
+from genrecourse.methods._gradient_method import check_somebody_is_accepted, ell
+from genrecourse.methods._gradient_search import SURELY, Limits, attempt, gradient_search
+from genrecourse.methods._surrogate import HLogits, itself
+from genrecourse.methods.base import Method, TrainingRows
+from genrecourse.methods.request import check_settings
+from genrecourse.noise import KeyedNoise
+from genrecourse.schema import Schema
+
+AT_ONCE = 65_536  # neighbours shown to h together: bounds memory
+SCORES = 1e-3  # a score nearer than this to an end of the scale counts as this near
+RIDGE = 1e-6  # of the neighbours' weight: columns that do not vary get no slope
+LOCAL = 0.75  # width of the kernel, in root features: LIME's
+
+
+class ROAR(Method):
+    """min over z max over ||delta||_2 <= delta_max of  ell(h_{w + delta}(z)) + lam * C(x, z).
+
+    h is a local linear model (w, b) of its logit, fitted around each x with LIME's weights. For it
+    the inner maximum has a closed form:
+
+        worst logit(z) = w.z + b - delta_max * ||(z, 1)||_2
+
+    Upadhyay, Joshi & Lakkaraju, "Towards Robust and Reliable Algorithmic Recourse", NeurIPS 2021.
+    Each row keeps the place on its way with the lowest objective among those that h itself accepts.
+
+    It fails where h bends between x and the boundary, since (w, b) is fitted around x; then what it
+    finds may be far off, or nothing that h accepts.
+
+    Departs from the original: categories near x keep their level every other time and are drawn
+    evenly from their levels otherwise; the linear model is of the logit, so that for a linear h it
+    is h; candidates stay within the rules.
+
+    delta: the largest shift of (w, b), in L2.
+    lam: the price of a unit of cost.
+    n_neighbours: rows around x that the linear model is fitted on.
+    lr, steps: Adam's.
+    """
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        schema: Schema | None = None,
+        *,
+        delta: float = 0.01,
+        lam: float = 0.1,
+        n_neighbours: int = 500,
+        lr: float = 0.01,
+        steps: int = 1000,
+        seed: int = 0,
+    ):
+        super().__init__(classifier, schema, seed=seed)
+        self.delta = delta
+        self.lam = lam
+        self.n_neighbours = n_neighbours
+        self.lr = lr
+        self.steps = steps
+
+    @staticmethod
+    def _test_params() -> dict[str, Any]:
+        return {"steps": 40, "lr": 0.05, "n_neighbours": 60}
+
+    def _fit(self, rows: TrainingRows) -> None:
+        check_settings(
+            self._where("fit"),
+            above_zero={"lr": self.lr},
+            from_zero={"delta": self.delta, "lam": self.lam},
+            counts={"steps": self.steps, "n_neighbours": self.n_neighbours},
+        )
+        check_somebody_is_accepted(self._where("fit"), rows)
+        spread = np.nan_to_num(np.nanstd(rows.F, axis=0))
+        self.spread_ = np.where(spread > 0, spread, 1.0)  # per feature; a category's is not used
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {}, {"spread": self.spread_}
+
+    def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.spread_ = arrays["spread"]
+
+    def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
+        w, b = self._local_linear(Z, noise)
+        found = gradient_search(
+            Z,
+            self._loss,
+            self._rank,
+            limits=Limits(self.encoder_, self.rules_),
+            legal=self._legal,
+            confidence=self._confidence,
+            per_row=[w, b],
+            steps=self.steps,
+            lr=self.lr,
+        )
+        return found.Z_plus
+
+    # ---- the objective ------------------------------------------------------------------------
+
+    def _loss(self, Z_plus: Tensor, Z: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        length = (Z_plus.square().sum(-1) + 1).sqrt()
+        worst = (w * Z_plus).sum(-1) + b - self.delta * length
+        return ell(worst) + self.lam * self.cost_(Z, Z_plus)
+
+    def _rank(self, Z_plus: Array, Z: Array, confidence: Array, w: Array, b: Array) -> Array:
+        objective = self._loss(*map(torch.tensor, (Z_plus, Z, w, b))).numpy().round(4)
+        return np.where(confidence > SURELY, objective, attempt(confidence))
+
+    # ---- the local model ----------------------------------------------------------------------
+
+    def _local_linear(self, Z: Array, noise: KeyedNoise) -> tuple[Array, Array]:
+        """(n, D) and (n,): the slope and the intercept of h's logit around each row."""
+        exact = itself(self.classifier_, self.encoder_)
+        keys, size = noise.keys(Z), max(1, AT_ONCE // self.n_neighbours)
+        parts = []
+        for some in np.split(np.arange(len(Z)), range(size, len(Z), size)):
+            near, weight = self._neighbours(Z[some], noise, keys[some])
+            parts.append(_weighted_fit(near, self._logits(near, exact), weight))
+        w, b = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return w.round(9), b.round(9)  # what rounding adds must not depend on the rows beside
+
+    def _neighbours(self, Z: Array, noise: KeyedNoise, keys: Any) -> tuple[Array, Array]:
+        """(n, m, D) legal rows around each, and their weights (n, m)."""
+        F, m = self.encoder_.to_features(Z), self.n_neighbours
+        n, d = F.shape
+        near = F[:, None, :] + self.spread_ * noise.normal(keys, (m, d))
+        chance = noise.uniform(keys, (m, d), offset=m * d)
+        for j, feature in enumerate(self.encoder_.schema):
+            if feature.is_category:  # the upper half of the chances keeps the level
+                drawn = np.floor(2 * chance[:, :, j] * len(feature.categories))
+                near[:, :, j] = np.where(chance[:, :, j] < 0.5, drawn, F[:, None, j])
+        people = np.broadcast_to(Z[:, None, :], (n, m, Z.shape[1])).reshape(n * m, -1)
+        legal = self._legal(people, self.encoder_.from_features(near.reshape(n * m, d)))
+        moved = self.encoder_.to_features(legal).reshape(n, m, d) - F[:, None, :]
+        categories = np.array([feature.is_category for feature in self.encoder_.schema])
+        unit = np.where(categories, moved != 0, moved / self.spread_)
+        far = np.nansum(np.square(unit), axis=2)  # missing stays missing: no distance
+        return legal.reshape(n, m, -1), np.exp(-far / (LOCAL**2 * d))
+
+    def _logits(self, near: Array, exact: HLogits | None) -> Array:
+        if exact is not None:
+            return exact(torch.tensor(near)).numpy()
+        confidence = self._confidence(near.reshape(-1, near.shape[-1]))
+        return np.asarray(logit(np.clip(confidence, SCORES, 1 - SCORES)).reshape(near.shape[:2]))
+
+
+def _weighted_fit(Z: Array, y: Array, weight: Array) -> tuple[Array, Array]:
+    """Weighted ridge regression in each group: (n, m, D), (n, m), (n, m) -> (n, D), (n,)."""
+    total = weight.sum(axis=1)
+    middle = (weight[:, :, None] * Z).sum(axis=1) / total[:, None]
+    mean = (weight * y).sum(axis=1) / total
+    apart = Z - middle[:, None, :]
+    weighted = weight[:, :, None] * apart
+    gram = weighted.transpose(0, 2, 1) @ apart
+    gram += RIDGE * total[:, None, None] * np.eye(Z.shape[2])
+    moment = (weighted * (y - mean[:, None])[:, :, None]).sum(axis=1)
+    w = np.linalg.solve(gram, moment[:, :, None])[:, :, 0]
+    return w, mean - (w * middle).sum(axis=1)

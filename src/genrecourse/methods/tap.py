@@ -1,0 +1,181 @@
+"""TAP: candidates that a learned verifier of pairs lets through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from genrecourse.artifact import fill, under, weights, within
+from genrecourse.classifier import MLP
+from genrecourse.encoding import Array
+from genrecourse.errors import UserError
+from genrecourse.methods._gradient_method import GradientMethod, ell
+from genrecourse.methods._gradient_search import REJECTED, SURELY, attempt
+from genrecourse.methods.base import TrainingRows
+from genrecourse.methods.request import check_settings
+from genrecourse.noise import KeyedNoise
+from genrecourse.schema import Schema
+from genrecourse.training import TrainingPlan, train
+
+HIDDEN = (50, 50, 50, 50)
+HELD_OUT = 0.1  # share of the rows whose pairs say how good the verifier is
+
+
+class TAP(GradientMethod):
+    """The cheapest z on the way down  ell(h(z)) + lam * C(x, z)  that h and a verifier accept.
+
+    The verifier V(x, z) in [0, 1] says "these two are of different classes"; it is a network
+    fitted on pairs of training rows and their outcomes. Friedbaum, Adiga & Tandon, "Trustworthy
+    Actionable Perturbations", ICML 2024. V checks what the gradient found and is no part of it:
+    inside, it would be fooled as h is.
+
+    It fails where the verifier has seen no such pair: off the data V is as free to err as h. A row
+    with nothing verified gets the accepted place of which V is surest, and else the one that h
+    likes best.
+
+    Departs from the original: cross-entropy and the schema's cost for its own goal and action
+    costs; pairs are drawn anew for each batch, half of them of different classes; training ends
+    after `max_batches`, which for more than some 1,300 rows is before 2000 epochs: `fit_report_`
+    says how many batches there were, and how often V is right on pairs of held-out rows.
+
+    lam: the price of a unit of cost.
+    lr, steps: Adam's, for the candidates.
+    sure: what V must exceed.
+    epochs, verifier_lr, batch_size, max_batches: how long and how fast the verifier learns.
+    """
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        schema: Schema | None = None,
+        *,
+        lam: float = 0.01,
+        lr: float = 0.01,
+        steps: int = 1000,
+        sure: float = 0.5,
+        epochs: int = 2000,
+        verifier_lr: float = 1e-4,
+        batch_size: int = 128,
+        max_batches: int = 20_000,
+        seed: int = 0,
+    ):
+        super().__init__(classifier, schema, seed=seed)
+        self.lam = lam
+        self.lr = lr
+        self.steps = steps
+        self.sure = sure
+        self.epochs = epochs
+        self.verifier_lr = verifier_lr
+        self.batch_size = batch_size
+        self.max_batches = max_batches
+
+    @staticmethod
+    def _test_params() -> dict[str, Any]:
+        return {"steps": 40, "lr": 0.05, "max_batches": 60, "verifier_lr": 1e-3}
+
+    def _fit(self, rows: TrainingRows) -> None:
+        check_settings(
+            self._where("fit"),
+            above_zero={"lr": self.lr, "verifier_lr": self.verifier_lr},
+            from_zero={"lam": self.lam, "sure": self.sure},
+            counts={
+                name: getattr(self, name)
+                for name in ("steps", "epochs", "batch_size", "max_batches")
+            },
+        )
+        super()._fit(rows)
+        self._fit_verifier_of_pairs(rows)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        state, arrays = super()._state()
+        return state, {**arrays, **under("verifier", weights(self.verifier_))}
+
+    def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        super()._restore(state, arrays)
+        with torch.device("meta"):
+            self.verifier_ = MLP(2 * self.encoder_.width, HIDDEN)
+        fill(self.verifier_, within("verifier", arrays))
+
+    # ---- the verifier -------------------------------------------------------------------------
+
+    def _fit_verifier_of_pairs(self, rows: TrainingRows) -> None:
+        order = np.random.default_rng(self.seed).permutation(len(rows.Z))
+        used = order[round(HELD_OUT * len(order)) :]
+        if np.unique(rows.favourable[used]).size < 2:
+            raise UserError(
+                f"{self._where('fit')}: {int(rows.favourable.sum())} of {len(rows.Z)} outcomes are "
+                "favourable; a verifier needs pairs of both outcomes to learn from"
+            )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            self.verifier_ = MLP(2 * rows.Z.shape[1], HIDDEN)
+
+        def loss(batch: tuple[Tensor, Tensor]) -> Tensor:
+            return binary_cross_entropy_with_logits(self.verifier_.logits(batch[0]), batch[1])
+
+        per_epoch = -(-len(used) // self.batch_size)
+        plan = TrainingPlan(
+            steps=min(self.epochs * per_epoch, self.max_batches),
+            lr=self.verifier_lr,
+            schedule="constant",
+            eval_every=0,
+        )
+        pairs = _pairs(rows.Z[used], rows.favourable[used], self.batch_size, self.seed)
+        done = train(self.verifier_, loss, pairs, plan)
+        held = order[: len(order) - len(used)]
+        report: dict[str, float] = {"batches": done.steps}
+        self.fit_report_ = {"verifier": report}
+        if np.unique(rows.favourable[held]).size == 2:
+            both, differ = next(_pairs(rows.Z[held], rows.favourable[held], 4096, self.seed))
+            with torch.no_grad():
+                right = ((self.verifier_(both) > 0.5) == (differ > 0.5)).double().mean()
+            report["right_on_held_out_pairs"] = round(float(right), 4)
+
+    def _verify(self, Z: Array, Z_plus: Array) -> Array:
+        """V of pairs: (..., D), (..., D) -> (...)."""
+        both = np.concatenate([np.broadcast_to(Z, Z_plus.shape), Z_plus], axis=-1)
+        flat = torch.tensor(both.reshape(-1, both.shape[-1]), dtype=torch.float32)
+        with torch.no_grad():
+            return self.verifier_(flat).double().numpy().reshape(Z_plus.shape[:-1]).round(4)
+
+    # ---- the search ---------------------------------------------------------------------------
+
+    def _loss(self, Z_plus: Tensor, Z: Tensor) -> Tensor:
+        return ell(self.h_logits_(Z_plus)) + self.lam * self.cost_(Z, Z_plus)
+
+    def _rank(self, Z_plus: Array, Z: Array, confidence: Array) -> Array:
+        """By cost where h and V accept; where only h does, by V; else by h."""
+        differ = self._verify(Z, Z_plus)
+        accepted = np.where(
+            differ > self.sure, self.cost_(Z, Z_plus).round(9), REJECTED * (2 - differ)
+        )
+        return np.where(confidence > SURELY, accepted, REJECTED + attempt(confidence))
+
+    def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
+        return self._search(Z, self._loss, self._rank, steps=self.steps, lr=self.lr).Z_plus
+
+
+def _pairs(
+    Z: Array, favourable: np.ndarray, size: int, seed: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches of (x, z) side by side and whether their classes differ, as half of them do."""
+    rng = np.random.default_rng(seed)
+    classes = [np.flatnonzero(~favourable), np.flatnonzero(favourable)]
+    inputs = torch.as_tensor(Z, dtype=torch.float32)
+    while True:
+        first = rng.integers(len(Z), size=size)
+        differ = rng.random(size) < 0.5
+        wanted = favourable[first] ^ differ
+        place = rng.random(size)
+        second = np.where(
+            wanted,
+            classes[1][(place * len(classes[1])).astype(int)],
+            classes[0][(place * len(classes[0])).astype(int)],
+        )
+        both = torch.cat([inputs[first], inputs[second]], dim=1)
+        yield both, torch.as_tensor(differ, dtype=torch.float32)
