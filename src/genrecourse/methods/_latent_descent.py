@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from genrecourse.artifact import under, weights, within
 from genrecourse.encoding import Array
 from genrecourse.methods._gradient_method import GradientMethod, ell
-from genrecourse.methods._gradient_search import REJECTED, SURELY, Optimizer
+from genrecourse.methods._gradient_search import SURELY, Optimizer, attempt
 from genrecourse.methods._vae import Make, VAEConfig, fit_vae, in_chunks, restore_vae
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import check_settings
@@ -115,8 +115,6 @@ class LatentDescent(GradientMethod):
 
         def rank(Z_plus: Array, Z: Array, confidence: Array, *_: Array) -> Array:
             value = objective(torch.as_tensor(Z_plus), torch.as_tensor(Z)).numpy()
-            # differences that rounding makes must not decide between two steps
-            rejected = REJECTED * (2 - confidence.round(6))
-            return np.where(confidence > SURELY, value.round(9), rejected)
+            return np.where(confidence > SURELY, value.round(9), attempt(confidence))
 
         return rank

@@ -23,6 +23,7 @@ from torch.nn import functional
 from genrecourse.artifact import fill
 from genrecourse.encoding import Array, TableEncoder
 from genrecourse.errors import UserError
+from genrecourse.methods._gradient_search import chunks
 from genrecourse.methods.base import Method
 from genrecourse.training import TrainingPlan, TrainingReport, train
 
@@ -245,9 +246,8 @@ def in_chunks(function: Callable[..., Tensor], *arrays: Array, size: int = CHUNK
     How a matrix product rounds depends on its shape; with one shape a row gets the same numbers
     whoever stands beside it.
     """
-    n, parts = len(arrays[0]), []
-    for i in range(0, n, size):
-        pad = np.minimum(np.arange(i, i + size), n - 1)
-        part = function(*(torch.as_tensor(a[pad], dtype=torch.float32) for a in arrays))
-        parts.append(part[: min(size, n - i)].double().numpy())
+    parts = []
+    for rows, n_real in chunks(len(arrays[0]), size):
+        part = function(*(as_inputs(a[rows]) for a in arrays))
+        parts.append(part[:n_real].double().numpy())
     return np.concatenate(parts)

@@ -9,6 +9,7 @@ import numpy as np
 from genrecourse.artifact import weights
 from genrecourse.encoding import Array
 from genrecourse.methods._gradient_method import check_somebody_is_accepted
+from genrecourse.methods._gradient_search import REJECTED, cheapest_valid, chunks
 from genrecourse.methods._vae import VAE, VAEConfig, as_inputs, fit_vae, in_chunks, restore_vae
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.request import check_settings
@@ -89,41 +90,40 @@ class CCHVAE(Method):
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         centre = in_chunks(self.vae_.encode, Z)
-        Z_plus, confidence = Z.copy(), np.full(len(Z), -np.inf)
-        at_once = max(1, CHUNK_DRAWS // self.n_draws)
+        Z_plus, best = Z.copy(), np.full(len(Z), np.inf)
         left, shell = np.arange(len(Z)), 0
         while len(left) and shell < self.max_iterations:
             # when few people are left, several shells of each are searched together
-            ahead = np.arange(shell, min(shell + max(1, at_once // len(left)), self.max_iterations))
+            several = max(1, self._at_once() // len(left))
+            ahead = np.arange(shell, min(shell + several, self.max_iterations))
             person = np.repeat(left, len(ahead))
-            best, sure = self._search(Z[person], centre[person], np.tile(ahead, len(left)), noise)
-            best = best.reshape(len(left), len(ahead), -1)
-            sure = sure.reshape(len(left), len(ahead))
-            flipped = sure > 0.5
-            pick = np.where(flipped.any(1), flipped.argmax(1), sure.argmax(1))
+            offer, rank = self._search(Z[person], centre[person], np.tile(ahead, len(left)), noise)
+            rank = rank.reshape(len(left), len(ahead))
+            flipped = rank < REJECTED
+            pick = np.where(flipped.any(1), flipped.argmax(1), rank.argmin(1))
             found = np.arange(len(left)), pick
-            better = flipped.any(1) | (sure[found] > confidence[left])
-            Z_plus[left[better]] = best[found][better]
-            confidence[left[better]] = sure[found][better]
+            better = rank[found] < best[left]
+            Z_plus[left[better]] = offer.reshape(*rank.shape, -1)[found][better]
+            best[left[better]] = rank[found][better]
             left, shell = left[~flipped.any(1)], shell + len(ahead)
         return Z_plus
+
+    def _at_once(self) -> int:
+        """How many people, or shells of one person, are searched together."""
+        return max(1, CHUNK_DRAWS // self.n_draws)
 
     def _search(
         self, Z: Array, centre: Array, shell: np.ndarray, noise: KeyedNoise
     ) -> tuple[Array, Array]:
-        """For each person and shell (a row each) the best draw (n, D), and h's confidence in it."""
-        size = max(1, CHUNK_DRAWS // self.n_draws)
+        """For each person and shell (a row each) the best draw (n, D), and its rank."""
         parts = []
-        for i in range(0, len(Z), size):
-            pad = np.minimum(np.arange(i, i + size), len(Z) - 1)
-            offers, sure = self._offers(Z[pad], centre[pad], shell[pad], noise)
-            cost = np.where(sure > 0.5, self.cost_(Z[pad][:, None, :], offers), np.inf)
-            pick = np.where((sure > 0.5).any(1), cost.argmin(1), sure.argmax(1))
-            found = np.arange(len(pad)), pick
-            kept = min(size, len(Z) - i)
-            parts.append((offers[found][:kept], sure[found][:kept]))
-        best, sure = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return best, sure
+        for rows, n_real in chunks(len(Z), self._at_once()):
+            offers, confidence = self._offers(Z[rows], centre[rows], shell[rows], noise)
+            rank = cheapest_valid(self.cost_)(offers, Z[rows][:, None, :], confidence)
+            found = np.arange(len(rows)), rank.argmin(axis=1)
+            parts.append((offers[found][:n_real], rank[found][:n_real]))
+        best, rank = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return best, rank
 
     def _offers(
         self, Z: Array, centre: Array, shell: np.ndarray, noise: KeyedNoise
