@@ -324,16 +324,18 @@ def test_cchvae_draws_stay_in_their_shell() -> None:
 
 def test_cchvae_takes_the_cheapest_accepted_draw_of_the_first_shell_that_has_one() -> None:
     method = in_the_plane("cchvae", Slope(50.0, 0.5), n_draws=300, step=0.05)
-    Z = np.array([[0.2, 0.5], [0.33, 0.1]])  # 0.3 and 0.17 from the boundary: shells 6 and 3
+    # 0.3, 0.17 and 0.02 from the boundary, shells of 0.05
+    Z = np.array([[0.2, 0.5], [0.33, 0.1], [0.48, 0.7]])
     found = method._recourse(Z, KeyedNoise(0))
-    for x, x_plus, t in zip(Z, found, (6, 3), strict=True):
+    for x, x_plus, t in zip(Z, found, (6, 3, 0), strict=True):
         noise = KeyedNoise(0)
         keys = noise.keys(np.array([[*x, t]]))
         draws = method._draws(np.float32([x]), np.array([t]), keys, noise)[0].clip(0, 1)
         cost = np.where(draws[:, 0] > 0.5, np.abs(draws - x).sum(axis=1), np.inf)
         assert np.allclose(x_plus, draws[cost.argmin()], atol=1e-6)
-        before = noise.keys(np.array([[*x, t - 1]]))
-        assert method._draws(x[None], np.array([t - 1]), before, noise)[..., 0].max() <= 0.5
+        for s in range(t):
+            before = noise.keys(np.array([[*x, s]]))
+            assert method._draws(x[None], np.array([s]), before, noise)[..., 0].max() <= 0.5
 
 
 def test_cchvae_searches_the_same_however_many_shells_at_once(
