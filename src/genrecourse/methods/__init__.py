@@ -10,11 +10,14 @@ from typing import Any
 from genrecourse import artifact
 from genrecourse.errors import UserError
 from genrecourse.methods.base import Method
+from genrecourse.methods.cchvae import CCHVAE
+from genrecourse.methods.cruds import CRUDS
 from genrecourse.methods.dice import DiCE
 from genrecourse.methods.genre import PAPER_SETTINGS, GenRe
 from genrecourse.methods.growing_spheres import GrowingSpheres
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.methods.probe import Probe
+from genrecourse.methods.revise import Revise
 from genrecourse.methods.roar import ROAR
 from genrecourse.methods.tap import TAP
 from genrecourse.methods.wachter import Wachter
@@ -29,6 +32,9 @@ METHODS: dict[str, Callable[..., Method]] = {
     "nnr-dplus": partial(NearestNeighbour, gamma=0.7, labelled=True),
     "nnr-auto": partial(NearestNeighbour, gamma="auto", labelled=True),
     "nnr-refined": partial(NearestNeighbour, gamma="auto", labelled=True, refine=True),
+    "cchvae": CCHVAE,
+    "revise": Revise,
+    "cruds": CRUDS,
     "wachter": Wachter,
     "growing_spheres": GrowingSpheres,
     "dice": DiCE,

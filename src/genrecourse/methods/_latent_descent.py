@@ -1,0 +1,120 @@
+"""LatentDescent: gradient search in a VAE's latent space, which `revise` and `cruds` share.
+
+    min over u of  ell(h(D(u))) + lam * C(x, D(u))
+
+Among the places on its way that h accepts, each row keeps the one with the lowest objective, so
+that lam decides between cheap and sure. (Public versions keep the cheapest, whatever lam is.)
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from genrecourse.artifact import under, weights, within
+from genrecourse.encoding import Array
+from genrecourse.methods._gradient_method import GradientMethod, ell
+from genrecourse.methods._gradient_search import SURELY, Optimizer, attempt
+from genrecourse.methods._vae import Make, VAEConfig, fit_vae, in_chunks, restore_vae
+from genrecourse.methods.base import TrainingRows
+from genrecourse.methods.request import check_settings
+from genrecourse.noise import KeyedNoise
+
+
+class LatentDescent(GradientMethod):
+    """A subclass says which VAE, what it learns from, and which of its codes move."""
+
+    _records: ClassVar[dict[str, type[Any]]] = {"vae": VAEConfig}
+    _optimizer: ClassVar[Optimizer] = "adam"
+
+    lam: float
+    lr: float
+    steps: int
+    vae: VAEConfig
+    vae_: Any
+
+    @abstractmethod
+    def _make(self) -> Make[Any]:
+        """Makes the VAE."""
+
+    @abstractmethod
+    def _tensors(self, rows: TrainingRows) -> tuple[Tensor, ...]:
+        """What the VAE's loss reads."""
+
+    @abstractmethod
+    def _codes(self, Z: Tensor) -> Tensor:
+        """(n, moving + fixed) a person's place in the latent space; what moves comes first."""
+
+    @abstractmethod
+    def _n_moving(self) -> int:
+        """How many of the codes move."""
+
+    # ---- fit ----------------------------------------------------------------------------------
+
+    def _fit(self, rows: TrainingRows) -> None:
+        check_settings(
+            self._where("fit"),
+            above_zero={"lr": self.lr},
+            from_zero={"lam": self.lam},
+            counts={"steps": self.steps},
+        )
+        super()._fit(rows)
+        self.vae_, self.fit_report_ = fit_vae(self, self._make(), self.vae, *self._tensors(rows))
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        state, arrays = super()._state()
+        return {**state, "report": self.fit_report_}, arrays | under("vae", weights(self.vae_))
+
+    def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        super()._restore(state, arrays)
+        self.fit_report_ = state["report"]
+        self.vae_ = restore_vae(self, self._make(), self.vae, within("vae", arrays))
+
+    # ---- recourse -----------------------------------------------------------------------------
+
+    def _check_request(self, verb: str, request: dict[str, Any]) -> None:
+        super()._check_request(verb, request)
+        if request.get("lam") is not None:
+            check_settings(self._where(verb), from_zero={"lam": request["lam"]})
+
+    def _recourse(self, Z: Array, noise: KeyedNoise, *, lam: float | None = None) -> Array:
+        lam = self.lam if lam is None else float(lam)
+        codes, k = in_chunks(self._codes, Z), self._n_moving()
+        found = self._search(
+            Z,
+            self._loss(lam),
+            self._rank(lam),
+            start=codes[:, :k],
+            decode=self._decoder(),
+            per_row=[codes[:, k:], Z],
+            steps=self.steps,
+            lr=self.lr,
+            optimizer=self._optimizer,
+        )
+        return found.Z_plus
+
+    def _decoder(self) -> Callable[..., Tensor]:
+        """decode(what moves, what is fixed, Z), in the search's double precision."""
+        decoder: nn.Module = copy.deepcopy(self.vae_.decoder).double().requires_grad_(False)
+        return lambda moving, fixed, Z: decoder(torch.cat([moving, fixed], dim=1), Z)
+
+    def _loss(self, lam: float) -> Callable[..., Tensor]:
+        def loss(Z_plus: Tensor, Z: Tensor, *_: Tensor) -> Tensor:
+            return ell(self.h_logits_(Z_plus)) + lam * self.cost_(Z, Z_plus)
+
+        return loss
+
+    def _rank(self, lam: float) -> Callable[..., Array]:
+        objective = self._loss(lam)
+
+        def rank(Z_plus: Array, Z: Array, confidence: Array, *_: Array) -> Array:
+            value = objective(torch.as_tensor(Z_plus), torch.as_tensor(Z)).numpy()
+            return np.where(confidence > SURELY, value.round(9), attempt(confidence))
+
+        return rank

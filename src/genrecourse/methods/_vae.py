@@ -1,0 +1,253 @@
+"""A variational auto-encoder over rows of Z, conditional on the immutables.
+
+    x_free ~ p(. | u, x_given),  u ~ N(0, I),  u ~ q(. | x)
+
+The immutables (x_given) are told to the decoder and never decoded, so that whatever is decoded has
+x's own. A number is normal around a sigmoid with a spread that is learned for each: a cross-entropy
+on numbers, as public versions have it, has a spread of about a half, under which the latent forgets
+them. Categories are relaxed: a sigmoid for two levels, a softmax for more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from genrecourse.artifact import fill
+from genrecourse.encoding import Array, TableEncoder
+from genrecourse.errors import UserError
+from genrecourse.methods._gradient_search import chunks
+from genrecourse.methods.base import Method
+from genrecourse.training import TrainingPlan, TrainingReport, train
+
+NARROWEST = 0.01  # spread of a number: finer than this no plan is followed anyway
+CHUNK = 256  # rows encoded together: one fixed shape, so that a row's code is its own
+
+
+@dataclass(frozen=True)
+class VAEConfig:
+    """Sizes and speed. The originals' sizes; their 100 epochs of batches of 32 rows are minutes on
+    one core, so batches are larger, the rate goes down to zero, and a large table has an end."""
+
+    hidden: tuple[int, ...] = (512, 256)  # of the encoder; the decoder's are the same, reversed
+    n_latent: int = 8
+    epochs: int = 100  # passes over the rows ...
+    max_steps: int = 8000  # ... but at most so many batches
+    batch_size: int = 128
+    lr: float = 1e-3
+    weight_decay: float = 1e-6
+    # of the divergence from the prior: rises from 0 to this, so that no latent is given up early
+    kl_weight: float = 0.3
+
+    def n_steps(self, n_rows: int) -> int:
+        """How many batches that is."""
+        return min(self.epochs * -(-n_rows // self.batch_size), self.max_steps)
+
+
+class RowDecoder(nn.Module):
+    """p(x_free | inputs, x_given): a net whose outputs are read as the free columns of a row."""
+
+    def __init__(self, n_inputs: int, hidden: tuple[int, ...], layout: Layout):
+        super().__init__()
+        self.layout = layout
+        n_out = len(layout.free)
+        self.net = make_net(n_inputs + len(layout.given), hidden[::-1], n_out)
+        self.log_spread = nn.Parameter(torch.full((len(layout.numbers),), -2.0))
+
+    def outputs(self, inputs: Tensor, Z: Tensor) -> Tensor:
+        """(n, free columns) before they are squashed; of Z only the immutables are read."""
+        return self.net(torch.cat([inputs, Z[:, self.layout.given]], dim=1))
+
+    def forward(self, inputs: Tensor, Z: Tensor) -> Tensor:
+        """Relaxed rows (n, D) with the immutables of Z."""
+        return Z.index_copy(1, self.layout.free, self.layout.squash(self.outputs(inputs, Z)))
+
+    def neg_log_prob(self, inputs: Tensor, Z: Tensor) -> Tensor:
+        """(n,) of the free columns of Z, up to a constant."""
+        layout = self.layout
+        out, x = self.outputs(inputs, Z), Z[:, layout.free]
+        spread = NARROWEST + self.log_spread.exp()
+        gap = (torch.sigmoid(out[:, layout.numbers]) - x[:, layout.numbers]) / spread
+        of_numbers = gap.square() / 2 + spread.log()
+        if layout.flags:  # a value that is missing says nothing
+            there = torch.ones_like(of_numbers)
+            for number, flag in layout.flags.items():
+                there[:, number] = 1 - x[:, flag]
+            of_numbers = of_numbers * there
+        total = of_numbers.sum(1)
+        pairs = layout.pairs
+        total = total + functional.binary_cross_entropy_with_logits(
+            out[:, pairs], x[:, pairs], reduction="none"
+        ).sum(1)
+        for block in layout.onehots:
+            total = total - (x[:, block] * out[:, block].log_softmax(1)).sum(1)
+        return total
+
+
+class Layout:
+    """Which columns of Z are decoded and which are given, and what the decoded ones mean."""
+
+    def __init__(self, encoder: TableEncoder, immutable: np.ndarray):
+        free: list[int] = []
+        given: list[int] = []
+        numbers: list[int] = []  # from here on: places among the free columns
+        pairs: list[int] = []  # columns of their own that are 0 or 1
+        self.onehots: list[slice] = []
+        self.flags: dict[int, int] = {}  # which of the numbers -> its column that says "missing"
+        for block, is_given in zip(encoder.blocks, immutable, strict=True):
+            columns = range(block.start, block.stop)
+            if is_given:
+                given += columns
+                continue
+            first = len(free)
+            free += columns
+            if block.is_onehot:
+                self.onehots.append(slice(first, len(free)))
+            elif block.n_levels > 0:
+                pairs.append(first)
+            else:
+                if block.has_flag:
+                    pairs.append(first + 1)
+                    self.flags[len(numbers)] = first + 1
+                numbers.append(first)
+        self.free, self.given = torch.tensor(free), torch.tensor(given, dtype=torch.long)
+        self.numbers = torch.tensor(numbers, dtype=torch.long)
+        self.pairs = torch.tensor(pairs, dtype=torch.long)
+
+    def squash(self, out: Tensor) -> Tensor:
+        """Outputs of a net as relaxed values of the free columns."""
+        values = torch.sigmoid(out)
+        if self.onehots:
+            values = values.clone()
+            for block in self.onehots:
+                values[:, block] = out[:, block].softmax(1)
+        return values
+
+
+class VAE(nn.Module):
+    """q(u | x) and p(x_free | u, x_given)."""
+
+    def __init__(self, config: VAEConfig, layout: Layout, width: int):
+        super().__init__()
+        self.encoder = make_net(width, config.hidden, 2 * config.n_latent)
+        self.decoder = RowDecoder(config.n_latent, config.hidden, layout)
+
+    def encode(self, Z: Tensor) -> Tensor:
+        """(n, k) the mean of q(u | x)."""
+        return self.encoder(Z).chunk(2, dim=1)[0]
+
+    def decode(self, u: Tensor, Z: Tensor) -> Tensor:
+        """Relaxed rows (n, D) with the immutables of Z."""
+        return self.decoder(u, Z)
+
+    def loss(self, kl_weight: float, generator: torch.Generator, Z: Tensor) -> Tensor:
+        """The negative evidence bound (if kl_weight is 1), a mean over rows."""
+        mean, log_var = self.encoder(Z).chunk(2, dim=1)
+        u = draw(mean, log_var, generator)
+        return (self.decoder.neg_log_prob(u, Z) + kl_weight * divergence(mean, log_var)).mean()
+
+
+def draw(mean: Tensor, log_var: Tensor, generator: torch.Generator) -> Tensor:
+    """One draw a row from N(mean, exp(log_var)), differentiable in both."""
+    return mean + (log_var / 2).exp() * torch.randn(mean.shape, generator=generator)
+
+
+def divergence(mean: Tensor, log_var: Tensor, centre: Tensor | float = 0.0) -> Tensor:
+    """(n,) KL(N(mean, exp(log_var)) || N(centre, I))."""
+    return ((mean - centre).square() + log_var.exp() - 1 - log_var).sum(1) / 2
+
+
+def make_net(n_inputs: int, hidden: tuple[int, ...], n_outputs: int) -> nn.Sequential:
+    sizes = (n_inputs, *hidden, n_outputs)
+    layers: list[nn.Module] = []
+    for n_in, n_out in pairwise(sizes):
+        layers += [nn.Linear(n_in, n_out), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+# ---- for a method ----------------------------------------------------------------------------
+
+
+V = TypeVar("V", bound=nn.Module)  # a VAE of some kind: it has loss(kl_weight, generator, *tensors)
+Make = Callable[[VAEConfig, Layout, int], V]
+
+
+def fit_vae(
+    method: Method, make: Make[V], config: VAEConfig, *tensors: Tensor
+) -> tuple[V, dict[str, Any]]:
+    """A VAE for a method whose `fit` is under way, and what is to be said of its training.
+
+    tensors: what its loss reads, a row for each training row.
+    """
+    if method.rules_.immutable.all():
+        raise UserError(f"{method._where('fit')}: every feature is immutable: nothing can change")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(method.seed)
+        vae = _make(method, make, config)
+    report = _train(vae, tensors, config, method.seed)
+    return vae, {"seconds": {"vae": round(report.seconds, 3)}, "steps": report.steps}
+
+
+def restore_vae(
+    method: Method, make: Make[V], config: VAEConfig, arrays: dict[str, np.ndarray]
+) -> V:
+    """What `fit_vae` gave, from its weights."""
+    with torch.device("meta"):
+        vae = _make(method, make, config)
+    fill(vae, arrays)
+    return vae
+
+
+def _make(method: Method, make: Make[V], config: VAEConfig) -> V:
+    with torch.device("cpu"):  # where columns are is known, whatever the weights will be
+        layout = Layout(method.encoder_, method.rules_.immutable)
+    return make(config, layout, method.encoder_.width)
+
+
+def _train(
+    vae: nn.Module, tensors: tuple[Tensor, ...], config: VAEConfig, seed: int
+) -> TrainingReport:
+    n = len(tensors[0])
+    order = torch.Generator().manual_seed(seed)
+    noise = torch.Generator().manual_seed(seed + 1)
+
+    def batches() -> Iterator[Tensor]:
+        while True:
+            yield from torch.randperm(n, generator=order).split(config.batch_size)
+
+    plan = TrainingPlan(
+        steps=config.n_steps(n), lr=config.lr, weight_decay=config.weight_decay, eval_every=0
+    )
+    loss: Any = vae.loss
+    rise = iter(np.linspace(0.0, config.kl_weight, plan.steps))
+    return train(
+        vae,
+        lambda rows: loss(float(next(rise)), noise, *(t[rows] for t in tensors)),
+        batches(),
+        plan,
+    )
+
+
+def as_inputs(Z: Array) -> Tensor:
+    return torch.as_tensor(Z, dtype=torch.float32)
+
+
+@torch.no_grad()
+def in_chunks(function: Callable[..., Tensor], *arrays: Array, size: int = CHUNK) -> Array:
+    """function of float32 tensors, on so many rows at a time: padded, so of one shape always.
+
+    How a matrix product rounds depends on its shape; with one shape a row gets the same numbers
+    whoever stands beside it.
+    """
+    parts = []
+    for rows, n_real in chunks(len(arrays[0]), size):
+        part = function(*(as_inputs(a[rows]) for a in arrays))
+        parts.append(part[:n_real].double().numpy())
+    return np.concatenate(parts)
