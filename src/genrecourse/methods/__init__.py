@@ -12,6 +12,8 @@ from genrecourse.errors import UserError
 from genrecourse.methods.base import Method
 from genrecourse.methods.genre import PAPER_SETTINGS, GenRe
 from genrecourse.methods.nearest import NearestNeighbour
+from genrecourse.methods.tabsyn_q import TabSynQ
+from genrecourse.methods.tabsyn_svdd import TabSynSVDD
 
 METHODS: dict[str, Callable[..., Method]] = {
     "genre": GenRe,
@@ -23,6 +25,8 @@ METHODS: dict[str, Callable[..., Method]] = {
     "nnr-dplus": partial(NearestNeighbour, gamma=0.7, labelled=True),
     "nnr-auto": partial(NearestNeighbour, gamma="auto", labelled=True),
     "nnr-refined": partial(NearestNeighbour, gamma="auto", labelled=True, refine=True),
+    "tabsyn_q": TabSynQ,
+    "tabsyn_svdd": TabSynSVDD,
 }
 
 
