@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -192,8 +192,7 @@ class TabSynMethod(Method):
     def _check_settings(self) -> None:
         where = self._where("fit")
         check_weight(where, self.lam)
-        if not (isinstance(self.steps, Integral) and self.steps >= 2):
-            raise UserError(f"{where}: steps is {self.steps!r}; it must be a whole number from 2")
+        check_count(where, "steps", self.steps)
         if not (isinstance(self.churn, Real) and 0 <= self.churn <= 1):
             raise UserError(f"{where}: churn is {self.churn!r}; it must be a number from 0 to 1")
 
@@ -210,6 +209,12 @@ class TabSynMethod(Method):
         self.tabsyn_ = TabSyn.from_arrays(
             within("tabsyn", arrays), self.encoder_, self.vae, self.denoiser
         )
+
+
+def check_count(where: str, name: str, value: Any) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < 1:
+        raise UserError(f"{where}: {name} is {value!r}; it must be a whole number from 1 on")
 
 
 def reconstruction(tabsyn: TabSyn, F: Array) -> dict[str, float]:

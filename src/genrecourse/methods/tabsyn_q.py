@@ -9,10 +9,11 @@ import torch
 
 from genrecourse.artifact import under
 from genrecourse.encoding import Array
+from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import draw_from_q
 from genrecourse.genre.pairs import blocks, make_targets, match_codes
 from genrecourse.methods._diffusion import DenoiserConfig
-from genrecourse.methods._tabsyn import TabSynMethod
+from genrecourse.methods._tabsyn import TabSynMethod, check_count
 from genrecourse.methods._tabsyn_vae import VAEConfig
 from genrecourse.methods.base import TrainingRows
 from genrecourse.noise import KeyedNoise
@@ -26,9 +27,9 @@ class TabSynQ(TabSynMethod):
     data has, once, at fit, and at a request Q is applied to all of them (Garg et al., ICLR 2025,
     appendix; TabSyn is Zhang et al., ICLR 2024).
 
-    It fails where few synthetic rows share x's immutables, and where TabSyn makes people whom
-    nobody would accept: Q asks neither h nor a judge. Where no synthetic row is in reach x comes
-    back as it was (`no-feasible-target`).
+    It fails where few synthetic rows share x's immutables, and where TabSyn makes people who would
+    not be accepted: the nearest of them are chosen first. Where no synthetic row is in reach x
+    comes back as it was (`no-feasible-target`).
 
     Departures: TabSyn is scaled to a CPU core: tokens of width 32 around latents of 4, one layer
     each way and one encoder for mean and variance (2 layers, two encoders), 2,500 batches of 256
@@ -43,6 +44,8 @@ class TabSynQ(TabSynMethod):
     lam: the price of a unit of cost; may be given at each request.
     gamma: how sure h must be of the rows that TabSyn learns from, 0.5 being the cutoff.
     n_rows: how many rows TabSyn makes; None: as many as the training table has.
+    checked: leave out synthetic rows that h is not sure of by gamma: so is D+, on which Eq. 6 has Q
+        (its other condition, the outcome, nobody knows of them). False: all of them.
     n_bins: an immutable number with more values than this is matched by bin.
     steps, churn: of sampling: noise levels, and the share of fresh noise at each.
     vae, denoiser: sizes and speed of TabSyn's two halves.
@@ -56,6 +59,7 @@ class TabSynQ(TabSynMethod):
         lam: float = 5.0,
         gamma: float = 0.7,
         n_rows: int | None = None,
+        checked: bool = True,
         n_bins: int = 50,
         steps: int = 25,
         churn: float = 0.0,
@@ -68,6 +72,7 @@ class TabSynQ(TabSynMethod):
         self.lam = lam
         self.gamma = gamma
         self.n_rows = n_rows
+        self.checked = checked
         self.n_bins = n_bins
         self.steps = steps
         self.churn = churn
@@ -76,12 +81,21 @@ class TabSynQ(TabSynMethod):
         self.progress = progress
 
     def _fit(self, rows: TrainingRows) -> None:
+        n = len(rows.F) if self.n_rows is None else self.n_rows
+        check_count(self._where("fit"), "n_rows", n)
         self._fit_tabsyn(rows)
-        noise, n = KeyedNoise(self.seed), len(rows.F) if self.n_rows is None else self.n_rows
+        noise = KeyedNoise(self.seed)
         keys = noise.keys(np.arange(n, dtype=float)[:, None])
-        self._set_targets(self.tabsyn_.sample(keys, noise, steps=self.steps, churn=self.churn))
-        accepted = self._confidence(self.targets_.Z) > 0.5
-        self.fit_report_["synthetic"] = {"rows": n, "h_accepts": float(accepted.mean())}
+        F = self.tabsyn_.sample(keys, noise, steps=self.steps, churn=self.churn)
+        sure = self._confidence(self.encoder_.from_features(F)) > self.gamma
+        self.fit_report_["synthetic"] = {"rows": n, "above_gamma": float(sure.mean())}
+        if self.checked and not sure.any():
+            raise UserError(
+                f"{self._where('fit')}: of {n} synthetic rows h is sure of none by gamma "
+                f"{self.gamma:g}. Let TabSyn learn for longer (vae, denoiser: steps), or lower "
+                "gamma"
+            )
+        self._set_targets(F[sure] if self.checked else F)
 
     def _set_targets(self, F: Array) -> None:
         self.targets_ = make_targets(self.encoder_.from_features(F), F, self.rules_, self.n_bins)

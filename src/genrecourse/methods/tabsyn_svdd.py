@@ -11,7 +11,7 @@ from torch import Tensor
 
 from genrecourse.encoding import Array, unchanged
 from genrecourse.methods._diffusion import DenoiserConfig
-from genrecourse.methods._tabsyn import TabSynMethod
+from genrecourse.methods._tabsyn import TabSynMethod, check_count
 from genrecourse.methods._tabsyn_vae import VAEConfig
 from genrecourse.methods.base import TrainingRows
 from genrecourse.noise import KeyedNoise
@@ -77,6 +77,7 @@ class TabSynSVDD(TabSynMethod):
         self.progress = progress
 
     def _fit(self, rows: TrainingRows) -> None:
+        check_count(self._where("fit"), "n_proposals", self.n_proposals)
         self._fit_tabsyn(rows)
         rejected = np.flatnonzero(rows.confidence <= 0.5)
         some = np.random.default_rng(self.seed).permutation(rejected)[:LOOKED_AT]
