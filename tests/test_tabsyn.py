@@ -171,20 +171,17 @@ def test_without_churn_the_noise_at_the_start_decides_all() -> None:
 
 def test_one_of_the_proposals_is_kept_by_their_weights() -> None:
     """Weights 1 and 3, whatever is proposed: the second is kept three times of four."""
-    kept = []
+    offered: list[np.ndarray] = []
 
     def log_weight(rows: np.ndarray, predicted: torch.Tensor) -> torch.Tensor:
-        kept.append(predicted.clone())
+        offered.append(predicted[..., 0].numpy())
         return torch.tensor([0.0, np.log(3.0)]).expand(len(rows), 2)
 
-    x = draw(gaussian(0.0, 0.5), 128, steps=2, n_proposals=2, log_weight=log_weight)
-    second = np.isclose(x, kept[0][:, 1].numpy())
-    for seed in range(1, 20):
-        kept.clear()
-        x = draw(gaussian(0.0, 0.5), 128, seed=seed, steps=2, n_proposals=2, log_weight=log_weight)
-        assert (np.isclose(x, kept[0][:, 1].numpy()) | np.isclose(x, kept[0][:, 0].numpy())).all()
-        second = np.concatenate([second, np.isclose(x, kept[0][:, 1].numpy())])
-    assert second.mean() == pytest.approx(0.75, abs=0.03)
+    # two levels: one choice; chunks of 128 rows, none of them padded
+    x = draw(gaussian(0.0, 0.5), 2560, steps=2, n_proposals=2, log_weight=log_weight)
+    is_kept = np.isclose(x, np.concatenate(offered))
+    assert is_kept.any(axis=1).all()
+    assert is_kept[:, 1].mean() == pytest.approx(0.75, abs=0.03)
 
 
 def test_each_row_is_weighed_by_its_own_reward() -> None:
@@ -290,15 +287,15 @@ def ring_tabsyn() -> TabSyn:
     return fit_tabsyn(accepted, encoder, vae, denoiser, seed=0, progress=False)
 
 
-@pytest.mark.parametrize(("name", "lam"), [("tabsyn_q", 30.0), ("tabsyn_svdd", 5.0)])
+@pytest.mark.parametrize("name", ["tabsyn_q", "tabsyn_svdd"])
 def test_recourse_lies_on_the_ring_and_on_x_s_side_of_it(
-    name: str, lam: float, monkeypatch: pytest.MonkeyPatch
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_tabsyn, "fit_tabsyn", lambda *_, **__: ring_tabsyn())
     method = METHODS[name](outside, Schema.infer(ring()), steps=20).fit(ring())
     angle = np.linspace(0, 2 * np.pi, 40, endpoint=False)
     people = pd.DataFrame({"a": 0.4 * np.cos(angle), "b": 0.4 * np.sin(angle)})
-    near, free = method.recourse(people, lam=lam), method.recourse(people, lam=0.0)
+    near, free = method.recourse(people), method.recourse(people, lam=0.0)
     for found in (near, free):
         assert np.median(np.abs(np.hypot(found["a"], found["b"]) - 1.0)) < 0.06
 
@@ -412,7 +409,7 @@ SHARED = [{"lam": 0.5}, {"gamma": 0.9}, {"steps": 6}, {"churn": 0.3}, {"seed": 1
 
 @pytest.mark.parametrize(
     ("name", "change"),
-    [("tabsyn_q", c) for c in [*SHARED, {"n_rows": 50}, {"n_bins": 3}, {"checked": False}]]
+    [("tabsyn_q", c) for c in [*SHARED, {"n_rows": 50}, {"n_bins": 3}]]
     + [("tabsyn_svdd", c) for c in [*SHARED, {"n_proposals": 3}]],
     ids=lambda value: value if isinstance(value, str) else next(iter(value)),
 )
