@@ -49,6 +49,7 @@ from genrecourse.genre.pairs import (
 )
 from genrecourse.genre.sample import Draws, sample
 from genrecourse.genre.select import SHORTLIST, expected_score, select
+from genrecourse.methods import _diffusion as diffusion
 from genrecourse.methods.genre import GenRe, Training
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Feature, Schema
@@ -1721,3 +1722,33 @@ def test_the_papers_settings_are_the_papers() -> None:
     assert (preset["gamma"], preset["n_draws"], preset["select"]) == (0.7, 10, "paper")
     assert (preset["bins"], preset["keep"]) == ("uniform", False)
     assert not any(preset[ours] for ours in ("clean", "refine", "retrieve"))
+
+
+# ---- Eq. (10): guided diffusion -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_proposals", "lam"), [(1, 2.0), (16, 0.0), (16, 2.0)])
+def test_svdd_tilts_a_gaussian_as_eq_10_says(n_proposals: int, lam: float) -> None:
+    """P = N(m, s^2) and r(x) = x: P' is N(m + lam s^2, s^2).
+
+    r of the predicted row is then the exact value of a proposal, up to a constant, and n proposals
+    give a share 1 - 1/n of the tilt where the steps are small: one gives none.
+    """
+    m, s = 0.3, 0.5
+
+    def denoise(x: torch.Tensor, sigma: float) -> torch.Tensor:
+        return (x * s**2 + m * sigma**2) / (s**2 + sigma**2)
+
+    noise = KeyedNoise(0)
+    x = diffusion.sample(
+        denoise,
+        noise.keys(np.arange(1500.0)[:, None]),
+        noise,
+        1,
+        steps=100,
+        churn=1.0,
+        n_proposals=n_proposals,
+        log_weight=lambda rows, predicted: lam * predicted[..., 0],
+    ).numpy()
+    assert x.mean() == pytest.approx(m + (1 - 1 / n_proposals) * lam * s**2, abs=0.04)
+    assert x.std() == pytest.approx(s, abs=0.03)

@@ -19,6 +19,8 @@ from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.methods.probe import Probe
 from genrecourse.methods.revise import Revise
 from genrecourse.methods.roar import ROAR
+from genrecourse.methods.tabsyn_q import TabSynQ
+from genrecourse.methods.tabsyn_svdd import TabSynSVDD
 from genrecourse.methods.tap import TAP
 from genrecourse.methods.wachter import Wachter
 
@@ -32,15 +34,17 @@ METHODS: dict[str, Callable[..., Method]] = {
     "nnr-dplus": partial(NearestNeighbour, gamma=0.7, labelled=True),
     "nnr-auto": partial(NearestNeighbour, gamma="auto", labelled=True),
     "nnr-refined": partial(NearestNeighbour, gamma="auto", labelled=True, refine=True),
-    "cchvae": CCHVAE,
-    "revise": Revise,
-    "cruds": CRUDS,
     "wachter": Wachter,
     "growing_spheres": GrowingSpheres,
     "dice": DiCE,
     "roar": ROAR,
     "probe": Probe,
     "tap": TAP,
+    "cchvae": CCHVAE,
+    "revise": Revise,
+    "cruds": CRUDS,
+    "tabsyn_q": TabSynQ,
+    "tabsyn_svdd": TabSynSVDD,
 }
 
 

@@ -30,6 +30,12 @@ def check_lam(where: str, lam: Any) -> None:
         )
 
 
+def check_weight(where: str, lam: Any) -> None:
+    """A `lam` that is used when sampling, so that a request may bring its own."""
+    if not (_is_number(lam) and lam >= 0):
+        raise UserError(f"{where}: lam is {lam!r}; it must be a number from 0 on")
+
+
 def check_safety(where: str, safety: Any) -> None:
     if not (_is_number(safety) and 0 <= safety <= 1):
         raise UserError(

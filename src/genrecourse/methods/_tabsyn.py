@@ -1,0 +1,230 @@
+"""TabSyn: a VAE that turns rows into numbers, and a diffusion model of these numbers.
+
+Zhang et al., "Mixed-Type Tabular Data Synthesis with Score-based Diffusion in Latent Space", ICLR
+2024. Here it is fitted on D+ alone, so that it generates people like those who were accepted; the
+two methods around it differ in how they bring x in.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from genrecourse.artifact import fill, under, weights, within
+from genrecourse.encoding import Array, TableEncoder, unchanged
+from genrecourse.errors import UserError
+from genrecourse.methods._diffusion import (
+    SIGMA_DATA,
+    Denoiser,
+    DenoiserConfig,
+    LogWeight,
+    fit_denoiser,
+    sample,
+)
+from genrecourse.methods._tabsyn_vae import Tokeniser, TokenVAE, VAEConfig, fit_vae
+from genrecourse.methods.base import Method, TrainingRows
+from genrecourse.methods.request import check_weight
+from genrecourse.noise import KeyedNoise, Words
+
+
+@dataclass(frozen=True)
+class TabSyn:
+    """Fitted: from noise to latents, and from latents to rows."""
+
+    tokeniser: Tokeniser
+    vae: TokenVAE
+    denoiser: Denoiser
+    centre: Tensor  # (L,) of the VAE's means: a latent is standardised to SIGMA_DATA
+    scale: Tensor  # (L,)
+
+    @property
+    def n_latents(self) -> int:
+        return len(self.centre)
+
+    def denoise(self, latents: Tensor, sigma: float) -> Tensor:
+        return self.denoiser(latents.float(), torch.full((1, 1), sigma)).double()
+
+    def rows(self, latents: Tensor) -> Array:
+        """(n, L) -> F (n, d): every code at its likeliest."""
+        logits, values = self.vae.decode(latents.float() * self.scale + self.centre)
+        return self.tokeniser.features(logits.argmax(-1).numpy(), values.numpy())
+
+    @torch.inference_mode()
+    def sample(
+        self,
+        keys: Words,
+        noise: KeyedNoise,
+        *,
+        steps: int,
+        churn: float,
+        n_proposals: int = 1,
+        log_weight: LogWeight | None = None,
+    ) -> Array:
+        """A row of F for each key. Decoded in the chunks of sampling: one fixed shape."""
+        latents = sample(
+            self.denoise,
+            keys,
+            noise,
+            self.n_latents,
+            steps=steps,
+            churn=churn,
+            n_proposals=n_proposals,
+            log_weight=log_weight,
+        )
+        return in_chunks(self.rows, latents)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {
+            **under("values", {str(j): known for j, known in self.tokeniser.values.items()}),
+            **under("vae", weights(self.vae)),
+            **under("denoiser", weights(self.denoiser)),
+            "centre": self.centre.numpy(),
+            "scale": self.scale.numpy(),
+        }
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: dict[str, np.ndarray],
+        encoder: TableEncoder,
+        vae_config: VAEConfig,
+        denoiser_config: DenoiserConfig,
+    ) -> TabSyn:
+        """The inverse of `arrays`."""
+        values = {int(j): known for j, known in within("values", arrays).items()}
+        tokeniser = Tokeniser(encoder, values)
+        centre, scale = torch.tensor(arrays["centre"]), torch.tensor(arrays["scale"])
+        with torch.device("meta"):
+            vae = TokenVAE(tokeniser.n_codes, tokeniser.is_number, vae_config)
+            denoiser = Denoiser(len(centre), denoiser_config.width)
+        fill(vae, within("vae", arrays))
+        fill(denoiser, within("denoiser", arrays))
+        return cls(tokeniser, vae, denoiser, centre, scale)
+
+
+def in_chunks(act: Callable[[Tensor], Array], rows: Tensor, size: int = 256) -> Array:
+    """act on chunks of one shape, the last one padded, so that no row's answer hangs on others."""
+    parts = []
+    for i in range(0, len(rows), size):
+        pad = np.minimum(np.arange(i, i + size), len(rows) - 1)
+        parts.append(act(rows[pad])[: len(rows) - i])
+    return np.concatenate(parts)
+
+
+def fit_tabsyn(
+    F: Array,
+    encoder: TableEncoder,
+    vae_config: VAEConfig,
+    denoiser_config: DenoiserConfig,
+    *,
+    seed: int,
+    progress: bool,
+) -> TabSyn:
+    """F: the rows to be imitated."""
+    tokeniser = Tokeniser.fit(F, encoder)
+    tokens = tokeniser.tokens(F)
+    vae = fit_vae(tokens, tokeniser, vae_config, seed=seed, progress=progress)
+    with torch.inference_mode():
+        means = vae.encode(*tokens)[0].flatten(1)
+    centre = means.mean(0)
+    scale = means.std(0, correction=0).clamp_min(1e-6) / SIGMA_DATA
+    latents = ((means - centre) / scale).clone()
+    denoiser = fit_denoiser(latents, denoiser_config, seed, progress)
+    return TabSyn(tokeniser, vae, denoiser, centre.clone(), scale.clone())
+
+
+# ---- what the methods share -------------------------------------------------------------------
+
+
+class TabSynMethod(Method):
+    """A method around a TabSyn that is fitted on D+ = {favourable, h > gamma}."""
+
+    _records: ClassVar[dict[str, type[Any]]] = {"vae": VAEConfig, "denoiser": DenoiserConfig}
+
+    lam: float
+    gamma: float
+    steps: int
+    churn: float
+    vae: VAEConfig
+    denoiser: DenoiserConfig
+    progress: bool
+
+    @staticmethod
+    def _test_params() -> dict[str, Any]:
+        """Settings for the contract's checks: all parts run, none for long."""
+        return {
+            "vae": VAEConfig(width=8, heads=1, feedforward=8, steps=60, batch_size=64),
+            "denoiser": DenoiserConfig(width=16, steps=60, batch_size=64),
+            "steps": 4,
+        }
+
+    def _fit_tabsyn(self, rows: TrainingRows) -> None:
+        self._check_settings()
+        keep = rows.favourable & (rows.confidence > self.gamma)
+        if not keep.any():
+            raise UserError(
+                f"{self._where('fit')}: no row has a favourable outcome and a score above gamma "
+                f"{self.gamma:g} (0.5 is the cutoff), so there is nobody to imitate. Lower gamma, "
+                "or look at the classifier's cutoff"
+            )
+        started = time.perf_counter()
+        self.tabsyn_ = fit_tabsyn(
+            rows.F[keep],
+            self.encoder_,
+            self.vae,
+            self.denoiser,
+            seed=self.seed,
+            progress=self.progress,
+        )
+        self.fit_report_: dict[str, Any] = {
+            "targets": {"found": int(keep.sum())},
+            "reconstruction": reconstruction(self.tabsyn_, rows.F[keep]),
+            "seconds": {"tabsyn": round(time.perf_counter() - started, 3)},
+        }
+
+    def _check_settings(self) -> None:
+        where = self._where("fit")
+        check_weight(where, self.lam)
+        check_count(where, "steps", self.steps)
+        if not (isinstance(self.churn, Real) and 0 <= self.churn <= 1):
+            raise UserError(f"{where}: churn is {self.churn!r}; it must be a number from 0 to 1")
+
+    def _check_request(self, verb: str, request: dict[str, Any]) -> None:
+        super()._check_request(verb, request)
+        if request.get("lam") is not None:
+            check_weight(self._where(verb), request["lam"])
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {"report": self.fit_report_}, under("tabsyn", self.tabsyn_.arrays())
+
+    def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.fit_report_ = state["report"]
+        self.tabsyn_ = TabSyn.from_arrays(
+            within("tabsyn", arrays), self.encoder_, self.vae, self.denoiser
+        )
+
+
+def check_count(where: str, name: str, value: Any) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < 1:
+        raise UserError(f"{where}: {name} is {value!r}; it must be a whole number from 1 on")
+
+
+def reconstruction(tabsyn: TabSyn, F: Array) -> dict[str, float]:
+    """How well the VAE gives back what it was fitted on, through its means."""
+    with torch.inference_mode():
+        means = tabsyn.vae.encode(*tabsyn.tokeniser.tokens(F))[0].flatten(1)
+        again = tabsyn.rows((means - tabsyn.centre) / tabsyn.scale)
+    number = tabsyn.tokeniser.is_number
+    gap, same = np.abs(again - F)[:, number], unchanged(F, again)[:, ~number]
+    return {
+        "numbers_off_by": float(np.nanmean(gap)) if np.isfinite(gap).any() else 0.0,
+        "categories_wrong": float(1 - same.mean()) if same.size else 0.0,
+    }
