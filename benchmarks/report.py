@@ -84,7 +84,7 @@ def filled(text: str, name: str, content: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    results = Results.read(scale("full").file("main"))
+    results = Results.read(scale("full").file("baselines"), scale("full").file("main"))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     readme = filled(readme, "results", f"\n{summary(results)}\n\n{targets(results)}\n")
     page = ROOT / "docs" / "results.md"

@@ -48,7 +48,7 @@ class Report:
 
     def __init__(self, size: Scale):
         self.size = size
-        self.main, self.settings = self.results("main"), self.results("settings")
+        self.main, self.settings = self.results("baselines", "main"), self.results("settings")
         self.others, self.preset = self.results("others"), self.results("preset")
         self.cases = read_lines(size.file("cases"))
         self.theory = read_lines(size.file("theory"))

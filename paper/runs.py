@@ -23,11 +23,12 @@ LAMBDAS = ("0.5", "1.0", "2.5", "5.0", "10.0")
 TAUS = ("5.0", "10.0", "15.0")
 SIGMAS = ("2e-07", "2e-06", "2e-05", "2e-4", "2e-3", "2e-2")  # as the paper writes them
 SAFETIES = ("0.0", "0.25", "0.5", "0.75", "1.0")
-COMPARED = ("main", "settings", "others")  # configs whose entries are run by `all`
+COMPARED = ("main", "baselines", "settings", "others")  # configs whose entries are run by `all`
 FRACTIONS = ("0.1", "0.2", "0.4", "0.8", "1.0")
 # What one fitted model is asked; the empty name is the request without any option.
 ASKS: dict[str, dict[str, dict[str, float]]] = {
     "lambda": {lam: {"lam": float(lam)} for lam in LAMBDAS},
+    "guidance": {"": {}, "lambda=10": {"lam": 10.0}},
     "safety": {"": {}} | {f"safety {safety}": {"safety": float(safety)} for safety in SAFETIES},
     "temperature": {"": {}}
     | {
@@ -120,7 +121,7 @@ def entries(config: str, size: Scale, needed_by: str | None = None) -> dict[str,
         where = spec.get("datasets", said["datasets"])
         if size.is_quick:
             where = spec.get("quick_datasets", where)
-        entry = _entry(label, spec, said.get("quick", {}) if size.is_quick else {})
+        entry = _entry(label, spec, _quick_params(said, spec) if size.is_quick else {})
         for name in where:
             found[name].append(entry)
     return {name: listed for name, listed in found.items() if listed}
@@ -143,13 +144,17 @@ def is_absent(label: str) -> bool:
     return label not in METHODS
 
 
+def _quick_params(said: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What a quick run makes smaller: of this entry, or of every GenRe of the config."""
+    return spec.get("quick_params") or said["quick"].get("params", {})
+
+
 def _entry(label: str, spec: Mapping[str, Any], quick: Mapping[str, Any]) -> Entry:
     method = spec.get("method", label)
     kind = _class_of(METHODS[method])
     params = dict(PAPER_PRESET) if spec.get("preset") == "paper" else {}
     params |= spec.get("params", {})
-    if issubclass(kind, GenRe):
-        params = dict(quick.get("params", {})) | params
+    params = dict(quick if issubclass(kind, GenRe) or "quick_params" in spec else {}) | params
     return Entry(
         label,
         method,

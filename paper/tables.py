@@ -81,7 +81,7 @@ NNR_LAMBDA = (
 TABSYN = (
     Row("TabSyn+Q", "tabsyn_q"),
     Row("TabSyn+SVDD(lambda=5.0)", "tabsyn_svdd"),
-    Row("TabSyn+SVDD(lambda=10.0)", "tabsyn_svdd lambda=10"),
+    Row("TabSyn+SVDD(lambda=10.0)", "tabsyn_svdd/lambda=10"),
     Row("GenRe", "genre-paper", ("genre",)),
 )
 TEMPERATURE = tuple(
@@ -99,10 +99,10 @@ FRACTION = tuple(
 )
 # published table -> its rows, and the results files that answer them
 BESIDE: dict[str, tuple[tuple[Row, ...], tuple[str, ...]]] = {
-    "main_std": (TABLE_1, ("main",)),
+    "main_std": (TABLE_1, ("baselines", "main")),
     "nnr": (NNR, ("main",)),
     "nnr_lambda_std": (NNR_LAMBDA, ("main", "settings")),
-    "tabsyn_std": (TABSYN, ("main",)),
+    "tabsyn_std": (TABSYN, ("baselines", "main")),
     "temperature_sigma_std": (TEMPERATURE, ("settings",)),
     "data_fraction_std": (FRACTION, ("settings",)),
 }
@@ -464,7 +464,7 @@ LAMBDA_LINES = {
     },
     "genre-paper, one model for all": {lam: f"genre-paper any/{lam}" for lam in LAMBDAS},
     "genre-any, one model for all": {lam: f"genre-any/{lam}" for lam in LAMBDAS},
-    "CRUDS": {lam: f"cruds lambda={lam}" for lam in LAMBDAS},
+    "CRUDS": {lam: f"cruds/{lam}" for lam in LAMBDAS},
 }
 
 

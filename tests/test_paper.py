@@ -66,7 +66,7 @@ def line(label: str, dataset: str, seed: int = 31, n: int = 200, **means: float)
 def every_line(seeds: tuple[int, ...] = (31,)) -> list[dict[str, Any]]:
     """What a full run would leave: each label that can be run, with metrics made up."""
     size, found = runs.scale("full"), []
-    for config in ("main", "settings"):
+    for config in ("main", "baselines", "settings"):
         for dataset, listed in runs.entries(config, size).items():
             for i, entry in enumerate(listed):
                 for j, ask in enumerate(entry.asks):
@@ -200,7 +200,7 @@ def test_what_is_not_there_is_never_invented(monkeypatch: pytest.MonkeyPatch) ->
 def test_every_label_of_a_table_is_run_by_a_config() -> None:
     known = {
         f"{label}/{ask}".strip("/")
-        for config in ("main", "settings")
+        for config in ("main", "baselines", "settings")
         for label, spec in runs.read(config)["entries"].items()
         for ask in runs.ASKS.get(spec.get("asks", ""), {"": {}})
     } | {"ceiling", "accepted"}
@@ -217,19 +217,22 @@ def test_a_quick_run_is_smaller_and_says_how() -> None:
     assert (len(quick.seeds), quick.rows) == (1, 200)
     assert quick.file("main") != full.file("main")
     said = " ".join(runs.economies(quick))
-    for config in ("main", "settings"):
+    for config in ("main", "baselines", "settings"):
         small = runs.entries(config, quick)
         for entry in (e for listed in small.values() for e in listed if "genre" in e.method):
             assert entry.params["training"].steps == 300
             assert "300 steps" in said
         n = {size: sum(map(len, runs.entries(config, size).values())) for size in (full, quick)}
-        assert n[quick] < n[full]
+        assert n[quick] < n[full] or config == "baselines"
+    fitted = {e.label: e for e in runs.entries("baselines", quick)["compas"]}
+    assert fitted["cruds"].params["vae"].max_steps == 800
+    assert "a tenth of their time" in said
     assert runs.economies(full) == []
 
 
 def test_each_command_runs_what_its_table_shows() -> None:
     size = runs.scale("full")
-    for config in ("main", "settings"):
+    for config in ("main", "baselines", "settings"):
         every = runs.entries(config, size)
         tags = {tag for spec in runs.read(config)["entries"].values() for tag in spec["for"]}
         parts = [runs.entries(config, size, tag) for tag in tags]
