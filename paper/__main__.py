@@ -10,7 +10,6 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 
 from genrecourse.plots import save
 from paper import cases, figures, plane, readme, runs, tables, theory
@@ -26,14 +25,25 @@ Step = Callable[[Scale], None]
 
 def run_cases(size: Scale) -> None:
     """Data, gold classifier and h, for each data set and seed that is not there yet."""
-    path = size.file("cases")
-    lines = read_lines(path)
-    done = {(line["dataset"], line["seed"]) for line in lines}
     for name in DATASETS.values():
         for seed in size.seeds:
-            if (name, seed) not in done:
-                lines.append(cases.describe(name, seed))
-                write_lines(path, lines)
+            run_case(size, name, seed)
+
+
+def run_case(size: Scale, name: str, seed: int) -> None:
+    path = size.file("cases")
+    lines = read_lines(path)
+    if (name, seed) not in {(line["dataset"], line["seed"]) for line in lines}:
+        write_lines(path, [*lines, cases.describe(name, seed)])
+
+
+def run_compared(size: Scale) -> None:
+    """Every comparison; what is asked of one case is asked in a row, so that it is made once."""
+    for name, seed in runs.places(size):
+        if name in DATASETS.values():
+            run_case(size, name, seed)
+        for config in runs.COMPARED:
+            runs.run_at(config, size, name, seed)
 
 
 def run_theory(size: Scale) -> None:
@@ -88,13 +98,12 @@ RUN: dict[str, list[Step]] = {
     "contours": [run_contours],
     "preset": [compared("preset", "preset")],
 }
-# Everything at once: one case for each data set and seed serves all tables of a results file.
+# Everything at once.
 ALL: dict[str, Step] = {
     "theory": run_theory,
-    "cases": run_cases,
     "arrows": lambda size: None if has_arrows(size) else run_arrows(size),
     "contours": lambda size: None if has_contours(size) else run_contours(size),
-    **{config: partial(runs.run, config) for config in runs.COMPARED},
+    "compared": run_compared,
 }
 # A command prints the block of its name, or these.
 BLOCKS = {"nnr": ["nnr", "nnr_lambda"], "robustness": ["targets", "robustness", "witnesses"]}

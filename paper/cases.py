@@ -14,13 +14,14 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
+from genrecourse.comparison.bench import last
 from genrecourse.datasets import Dataset, load_dataset
-from genrecourse.evaluation import Case, make_case
+from genrecourse.evaluation import Case
 
 
 def describe(name: str, seed: int) -> dict[str, Any]:
     """One line: the published tables' numbers, of one data set and seed."""
-    case, data = make_case(name, seed, rows=None), load_dataset(name, seed=seed)
+    case, data = last.case(name, seed, nested=False), load_dataset(name, seed=seed)
     Z_train, Z_test = case.encoder.encode(data.X_train), case.encoder.encode(data.X_test)
     gold_train, gold_test = case.judge.probability(Z_train), case.judge.probability(Z_test)
     drawn = _drawn_test_labels(case, gold_train, gold_test)

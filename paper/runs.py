@@ -178,19 +178,34 @@ def _class_of(maker: Any) -> Any:
 
 def run(config: str, size: Scale, needed_by: str | None = None) -> None:
     """Run what is missing in the results file of a config, one seed after the other."""
-    said = read(config)
-    file = size.file(config)
+    for name in read(config)["datasets"]:
+        for seed in seeds(config, size):
+            run_at(config, size, name, seed, needed_by)
+
+
+def run_at(config: str, size: Scale, name: str, seed: int, needed_by: str | None = None) -> None:
+    """The same on one data set and seed; nothing, where the config does not have them."""
+    said, file = read(config), size.file(config)
+    listed = entries(config, size, needed_by).get(name, [])
+    if seed not in seeds(config, size):
+        return
     file.parent.mkdir(parents=True, exist_ok=True)
-    seeds = said.get(size.name, {}).get("seeds", size.seeds)
-    for name, listed in entries(config, size, needed_by).items():
-        for place, seed in enumerate(seeds):
-            for rows, some in _by_rows(said, listed, place, size).items():
-                with warnings.catch_warnings():
-                    # a results file is shared by several commands, data sets and seeds
-                    warnings.filterwarnings("ignore", message=".*belong to other runs")
-                    compare(
-                        some, [name], [seed], rows=rows, output=file, witnesses=said["witnesses"]
-                    )
+    place = seeds(config, size).index(seed)
+    for rows, some in _by_rows(said, listed, place, size).items():
+        with warnings.catch_warnings():
+            # a results file is shared by several commands, data sets and seeds
+            warnings.filterwarnings("ignore", message=".*belong to other runs")
+            compare(some, [name], [seed], rows=rows, output=file, witnesses=said["witnesses"])
+
+
+def seeds(config: str, size: Scale) -> list[int]:
+    return list(read(config).get(size.name, {}).get("seeds", size.seeds))
+
+
+def places(size: Scale) -> list[tuple[str, int]]:
+    """Every data set and seed of any config, so that one case can serve all of them in turn."""
+    names = dict.fromkeys(name for config in COMPARED for name in read(config)["datasets"])
+    return [(name, seed) for name in names for seed in size.seeds]
 
 
 def _by_rows(

@@ -479,3 +479,16 @@ def test_a_metric_that_is_not_about_everybody_says_of_how_many() -> None:
     rows = standings([line])
     assert rendering.cells(rows[0], rows)[2].endswith(" of 3")
     assert rendering.in_words(Interval(1.0, float("nan"), 5, 1)) == "1.000"
+
+
+def test_what_is_asked_of_one_case_in_a_row_makes_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr(bench, "make_case", lambda *which, **how: made.append(which) or which)
+    monkeypatch.setattr(bench, "witnesses_of", lambda case: made.append("witnesses") or object())
+    last = bench._Last()
+    assert last.case("a", 0, False) is last.case("a", 0, False)
+    assert last.witnesses("a", 0, False) is last.witnesses("a", 0, False)
+    assert made == [("a", 0), "witnesses"]
+    last.case("a", 0, True)  # another case: the witnesses of the first are no longer right
+    last.witnesses("a", 0, True)
+    assert made == [("a", 0), "witnesses", ("a", 0), "witnesses"]

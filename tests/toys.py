@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -88,22 +89,23 @@ def small_forests() -> Iterator[None]:
 
 
 @cache
-def _case(name: str, seed: int, rows: int | None, nested: bool) -> Case:
+def _case(name: str, seed: int, nested: bool) -> Case:
     with small_forests():
-        return make_case(name, seed, rows=rows, nested=nested)
+        return make_case(name, seed, rows=None, nested=nested)
 
 
 @cache
-def _witnesses(name: str, seed: int, rows: int | None, nested: bool) -> Witnesses:
+def _witnesses(name: str, seed: int, nested: bool) -> Witnesses:
     with small_forests():
-        return witnesses(_case(name, seed, rows, nested))
+        return witnesses(_case(name, seed, nested))
 
 
 def the_case(
     name: str = "loans", seed: int = 0, rows: int | None = 25, nested: bool = False
 ) -> Case:
     """Made once, with small forests for judges."""
-    return _case(name, seed, rows, nested)
+    case = _case(name, seed, nested)
+    return replace(case, people=case.people.iloc[:rows])
 
 
 def in_this_process(monkeypatch: Any) -> Runs:
@@ -111,12 +113,14 @@ def in_this_process(monkeypatch: Any) -> Runs:
     monkeypatch.setitem(DATASETS, "loans", LOANS)
     monkeypatch.setitem(METHODS, "chooser", Chooser)
     monkeypatch.setitem(METHODS, "still", spy.Still)
-    made: list[tuple[str, int, int | None, bool]] = []
+    made: list[tuple[str, int, bool]] = []
 
     def case(name: str, seed: int, *, rows: int | None, nested: bool) -> Case:
-        made.append((name, seed, rows, nested))
+        assert rows is None  # it is cut to size afterwards
+        made.append((name, seed, nested))
         return _case(*made[-1])
 
+    monkeypatch.setattr(bench, "last", bench._Last())
     monkeypatch.setattr(bench, "make_case", case)
     monkeypatch.setattr(bench, "witnesses_of", lambda _: _witnesses(*made[-1]))
     stand_in = Runs()

@@ -7,6 +7,7 @@ what it gives is measured here.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,39 @@ from genrecourse.comparison.intervals import clustered
 from genrecourse.comparison.isolation import MethodError, Run, Task, run_isolated
 from genrecourse.comparison.results import TABLES, Line, pack_numbers, row_ids
 from genrecourse.errors import UserError
-from genrecourse.evaluation import base_rates, ceiling, make_case, measure
+from genrecourse.evaluation import Case, base_rates, ceiling, make_case, measure
 from genrecourse.evaluation import witnesses as witnesses_of
+from genrecourse.judge import Witnesses
 from genrecourse.methods import METHODS
 
 KEPT = ("score", "val", "lof", "cost")  # metrics of which a line keeps every person's value
+
+
+class _Last:
+    """The case and the witnesses that were made last: comparisons on one case often come one after
+    the other. One, not several: of a large table they take gigabytes."""
+
+    def __init__(self) -> None:
+        self._key: tuple[str, int, bool] | None = None
+        self._case: Case | None = None
+        self._witnesses: Witnesses | None = None
+
+    def case(self, name: str, seed: int, nested: bool) -> Case:
+        """With everybody; fewer rows are the first of the same people."""
+        if self._case is None or self._key != (name, seed, nested):
+            self._key = self._case = self._witnesses = None  # freed before more is made
+            self._case = make_case(name, seed, rows=None, nested=nested)
+            self._key = (name, seed, nested)
+        return self._case
+
+    def witnesses(self, name: str, seed: int, nested: bool) -> Witnesses:
+        case = self.case(name, seed, nested)
+        if self._witnesses is None:
+            self._witnesses = witnesses_of(case)
+        return self._witnesses
+
+
+last = _Last()
 
 
 class Bench:
@@ -33,10 +62,11 @@ class Bench:
         self, name: str, seed: int, *, rows: int | None, nested: bool, witnesses: bool
     ) -> None:
         started = time.perf_counter()
-        self.case = make_case(name, seed, rows=rows, nested=nested)
+        whole = last.case(name, seed, nested)
+        self.case = replace(whole, people=whole.people.iloc[:rows])
         if len(self.case.people) == 0:
             raise UserError(f"{name}, seed {seed}: h rejects none of the test rows")
-        self.witnesses = witnesses_of(self.case) if witnesses else None
+        self.witnesses = last.witnesses(name, seed, nested) if witnesses else None
         self.seconds = time.perf_counter() - started
 
     def run(self, entry: Entry, heads: list[Line], output: Path | None) -> list[Line]:
