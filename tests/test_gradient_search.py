@@ -380,3 +380,12 @@ def test_undo_needless_by_hand() -> None:
     wanted = [[0.9, 0.0], [0.6, 0.5], [0.8, 0.0], [0.2, 0.1]]
     found = undo_needless(Z, Z_plus, ENCODER, Cost(ENCODER), confidence)
     np.testing.assert_array_equal(found, wanted)
+    # either would do: the cheaper change is undone first, and then the other is needed
+    found = undo_needless(
+        Z[:2],
+        np.array([[0.6, 0.7], [0.7, 0.6]]),
+        ENCODER,
+        Cost(ENCODER),
+        lambda Z: np.where(Z.sum(axis=1) > 0.5, 0.9, 0.1),
+    )
+    np.testing.assert_array_equal(found, [[0.0, 0.7], [0.7, 0.0]])
