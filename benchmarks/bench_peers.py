@@ -10,8 +10,8 @@ rows, their drawn labels, the schema and h as plain numbers; what it hands back 
   Whom a peer gives nothing has failed: 0 in Score and in h-validity. Changes and violations are of
   those it answered; the table says how many.
 - Our methods answer all `--rows` people in one call, and their seconds a row are of that call. A
-  peer answers one person at a time, as it is made to; set-up is not in its seconds, as fitting is not
-  in ours. Both stand beside.
+  peer answers one person at a time, as it is made to; set-up is not in its seconds, as fitting is
+  not in ours. Both stand beside.
 - A number that a peer leaves alone and hands back in single precision counts as left alone.
 
 A line for each method goes to benchmarks/results/peers.jsonl, in place of an earlier run's of the
