@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUNTIME := $(VENV)/.runtime
 
-.PHONY: help demo venv lint test docs soak bench paper-quick paper clean
+.PHONY: help demo venv lint test docs soak bench bench-peers paper-quick paper clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,8 +53,14 @@ soak: $(STAMP) ## the property tests on 100,000 rows, into benchmarks/results/so
 	GENRECOURSE_SOAK_ROWS=100000 $(BIN)/python -m pytest tests/test_properties.py -q \
 		| tee benchmarks/results/soak.txt
 
-bench: $(STAMP) ## every benchmarks/bench_*.py, in turn
-	@shopt -s failglob; for script in benchmarks/bench_*.py; do $(BIN)/python "$$script"; done
+# All but the peers', which need environments of their own.
+BENCHES = $(filter-out %/bench_peers.py,$(wildcard benchmarks/bench_*.py))
+bench: $(STAMP) ## every benchmarks/bench_*.py in turn, but for the peers'
+	@for script in $(BENCHES); do $(BIN)/python "$$script"; done
+
+bench-peers: $(STAMP) ## dice-ml and NICE on the same h, people and metrics, into benchmarks/results
+	$(BIN)/python benchmarks/peers/environments.py
+	$(BIN)/python benchmarks/bench_peers.py
 
 paper-quick: $(STAMP) ## the paper's tables and figures, one seed and 200 people, into paper/results/quick
 	$(BIN)/python -m paper all --quick

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from typer.testing import CliRunner
@@ -166,6 +167,7 @@ def test_tau_is_explained_beside_temperature() -> None:
 # ---- code blocks ---------------------------------------------------------------------------------
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+FILE_NAME = re.compile(r"# (\w+\.py)\n")  # the first line of a block that is a file
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 
@@ -203,10 +205,18 @@ def test_every_code_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(genrecourse, "GenRe", quick)
     monkeypatch.setattr(datasets, "DATASETS", dict(datasets.DATASETS))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    with patch.dict(METHODS):  # a page may add one
+        run_page(page, tmp_path)
+
+
+def run_page(page: Path, folder: Path) -> None:
     names: dict[str, Any] = {}
     for language, code in blocks(page):
         if language == "python":
             exec(compile(code, page.name, "exec"), names)
+            if named := FILE_NAME.match(code):  # a later block imports it, and so may a process
+                (folder / named[1]).write_text(code, encoding="utf-8")
         elif language == "sh":
             for line in code.strip().splitlines():
                 run_shell(line)
