@@ -49,7 +49,12 @@ def _n(results: Results, dataset: str) -> str:
     lines = [line for line in results if line["dataset"] == dataset]
     seeds = sorted({line["seed"] for line in lines})
     n = max(
-        (sum(x["n"] for x in lines if x["label"] == label) for label in results.labels()), default=0
+        (
+            sum(x["n"] for x in lines if x["label"] == label)
+            for label in results.labels()
+            if label != "accepted"  # nobody who was rejected
+        ),
+        default=0,
     )
     return f"n = {n:,}, seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
@@ -240,7 +245,7 @@ def safety(results: Results, lines: Mapping[str, Sequence[str]], alone: Sequence
     lines: the labels of a curve, in order; alone: methods with one setting only.
     """
     figure, axes = _panels(len(SAFETY_METRICS), 3, 10.5, 10.0, sharex="col")
-    named = {**lines, **{label: [label] for label in alone}}
+    named = {**lines, **{label: [label] for label in alone if label not in lines}}
     for column, (name, ours) in enumerate(DATASETS.items()):
         for row, (metric, words) in enumerate(SAFETY_METRICS.items()):
             ax = axes[row][column]
@@ -256,7 +261,9 @@ def _against_cost(
     results: Results, dataset: str, labels: Sequence[str], metric: str
 ) -> list[Point]:
     found = []
-    for label in labels:
+    # where a curve was not run, its method as it is stands there alone
+    run = [label for label in labels if results.of(label, dataset)] or [labels[0].split("/")[0]]
+    for label in run:
         cost, value = (results.measured(label, dataset, m) for m in ("cost", metric))
         if cost is not None and value is not None:
             note = label.split("safety ")[-1] if "safety " in label else ""

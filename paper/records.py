@@ -131,7 +131,8 @@ class Results:
 
     def _of(self, dataset: str) -> list[Line]:
         """The lines of whichever label has most seeds there."""
-        return max((v for (_, d), v in self._lines.items() if d == dataset), key=len)
+        own = (v for (label, d), v in self._lines.items() if d == dataset and label != "accepted")
+        return max(own, key=len)
 
 
 def pooled_sd(parts: list[dict[str, Any]]) -> float:

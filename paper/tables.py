@@ -434,10 +434,10 @@ def safety(results: Results, curves: dict[str, list[str]]) -> str:
         rows = []
         for label in (*points, *alone):
             values = [results.measured(label, ours, m) for m in columns]
-            cells = [our_cell(v, sd=False) for v in values]
+            cells = [*(our_cell(v, sd=False) for v in values), people(values[0])]
             found = bool(results.of(label, ours))
             rows.append([f"`{label}`", *(cells if found else [status(label), *cells[1:]])])
-        parts.append(f"**{name}**\n\n" + markdown(["", *columns.values()], rows))
+        parts.append(f"**{name}**\n\n" + markdown(["", *columns.values(), "people"], rows))
     return "\n\n".join(parts)
 
 
