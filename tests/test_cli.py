@@ -418,6 +418,8 @@ def test_the_page_is_what_the_command_line_says() -> None:
 def test_ctrl_c_while_it_learns_keeps_the_best_so_far(table: Path) -> None:
     """A real SIGINT in a real process: it saves what it has and says so."""
     code = (
+        "import signal\n"  # a test run in the background ignores it, and so would this process
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from functools import partial\n"
         "from genrecourse import METHODS, GenRe, cli\n"
         "from genrecourse.methods.genre import Training\n"

@@ -151,8 +151,9 @@ def test_a_mistake_gets_one_sentence(mistake: str, runs: Runs) -> None:
 # ---- real processes ------------------------------------------------------------------------------
 
 CODE = """
-import sys
+import signal, sys
 from functools import partial
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
 sys.path.insert(0, sys.argv.pop(1))
 import spy, toys
 from genrecourse import METHODS, GenRe, cli

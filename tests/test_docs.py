@@ -188,6 +188,8 @@ def run_shell(line: str) -> None:
         assert done.exit_code == 0, (line, done.output, done.exception)
     elif words[0] == "make":
         subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
+    elif words[:2] == ["python", "-m"]:
+        assert (ROOT / words[2] / "__main__.py").is_file(), line
     elif words[0] == "python":
         assert (ROOT / words[1]).is_file(), line
     elif words[:2] == ["pip", "install"]:
