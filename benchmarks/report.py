@@ -15,6 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from paper.readme import Report  # noqa: E402
 from paper.records import DATASETS, Results, published  # noqa: E402
 from paper.runs import scale  # noqa: E402
 from paper.tables import TABLE_1, markdown, our_cell, people  # noqa: E402
@@ -84,7 +85,7 @@ def filled(text: str, name: str, content: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    results = Results.read(scale("full").file("baselines"), scale("full").file("main"))
+    results = Report(scale("full")).main
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     readme = filled(readme, "results", f"\n{summary(results)}\n\n{targets(results)}\n")
     page = ROOT / "docs" / "results.md"

@@ -7,9 +7,13 @@ and pages again from the results that there are.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 
 from genrecourse.plots import save
 from paper import cases, figures, plane, readme, runs, tables, theory
@@ -31,15 +35,16 @@ def run_cases(size: Scale) -> None:
 
 
 def run_case(size: Scale, name: str, seed: int) -> None:
-    path = size.file("cases")
+    path = size.compared("cases", name)
     lines = read_lines(path)
-    if (name, seed) not in {(line["dataset"], line["seed"]) for line in lines}:
+    if seed not in {line["seed"] for line in lines}:
         write_lines(path, [*lines, cases.describe(name, seed)])
 
 
-def run_compared(size: Scale) -> None:
-    """Every comparison; what is asked of one case is asked in a row, so that it is made once."""
-    for name, seed in runs.places(size):
+def run_compared(name: str, size: Scale) -> None:
+    """Every comparison on a data set; what is asked of one case is asked in a row, so that it is
+    made once."""
+    for seed in size.seeds:
         if name in DATASETS.values():
             run_case(size, name, seed)
         for config in runs.COMPARED:
@@ -59,20 +64,22 @@ def run_arrows(size: Scale) -> None:
     save(figures.plane(lines, made), size.images / "arrows.png", dpi=110)
 
 
-def has_arrows(size: Scale) -> bool:
-    """Whether the picture is there, with every method that the library has by now."""
+def run_missing_arrows(size: Scale) -> None:
+    """Unless the picture is there, with every method that the library has by now."""
     found = {line["method"] for line in read_lines(size.file("arrows"))}
-    return (size.images / "arrows.png").is_file() and found == set(plane.methods())
-
-
-def has_contours(size: Scale) -> bool:
-    return (size.images / "contours.png").is_file() and bool(read_lines(size.file("contours")))
+    if not (size.images / "arrows.png").is_file() or found != set(plane.methods()):
+        run_arrows(size)
 
 
 def run_contours(size: Scale) -> None:
     lines, shown = plane.densities(plane.cases(size.people_2d))
     write_lines(size.file("contours"), lines)
     save(figures.contours(shown), size.images / "contours.png")
+
+
+def run_missing_contours(size: Scale) -> None:
+    if not (size.images / "contours.png").is_file() or not read_lines(size.file("contours")):
+        run_contours(size)
 
 
 def compared(config: str, name: str) -> Step:
@@ -98,15 +105,29 @@ RUN: dict[str, list[Step]] = {
     "contours": [run_contours],
     "preset": [compared("preset", "preset")],
 }
-# Everything at once.
+# Everything: parts that have no file in common, the longest first.
 ALL: dict[str, Step] = {
+    **{name: partial(run_compared, name) for name in ("adult-carla", "heloc", "compas")},
+    "arrows": run_missing_arrows,
+    "contours": run_missing_contours,
+    **{name: partial(run_compared, name) for name in ("german", "loan")},
     "theory": run_theory,
-    "arrows": lambda size: None if has_arrows(size) else run_arrows(size),
-    "contours": lambda size: None if has_contours(size) else run_contours(size),
-    "compared": run_compared,
 }
 # A command prints the block of its name, or these.
 BLOCKS = {"nnr": ["nnr", "nnr_lambda"], "robustness": ["targets", "robustness", "witnesses"]}
+
+
+def run_all(size: Scale) -> None:
+    """One part a core, with one thread each: quicker than one part with many."""
+    os.environ |= {"OMP_NUM_THREADS": "1", "TTY_COMPATIBLE": "0"}  # lines, as bars would collide
+    started = time.perf_counter()
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(os.cpu_count(), context, max_tasks_per_child=1) as pool:
+        parts = {pool.submit(step, size): name for name, step in ALL.items()}
+        for done in as_completed(parts):
+            done.result()
+            seconds = time.perf_counter() - started
+            print(f"{parts[done]} is done after {seconds:.0f} seconds", file=sys.stderr)
 
 
 # ---- draw: from results alone -------------------------------------------------------------------
@@ -151,10 +172,10 @@ def main() -> None:
     options = parser.parse_args()
     size = runs.scale("quick" if options.quick else "full")
     started = time.perf_counter()
-    parts = {f"part {i}": step for i, step in enumerate(RUN.get(options.name, []), start=1)}
-    for name, step in (ALL if options.name == "all" else parts).items():
+    if options.name == "all":
+        run_all(size)
+    for step in RUN.get(options.name, []):
         step(size)
-        print(f"{name}: {time.perf_counter() - started:.0f} seconds so far", file=sys.stderr)
     draw(size)
     readme.write(size)
     blocks = readme.Report(size).blocks()

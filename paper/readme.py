@@ -50,13 +50,15 @@ class Report:
         self.size = size
         self.main, self.settings = self.results("baselines", "main"), self.results("settings")
         self.others, self.preset = self.results("others"), self.results("preset")
-        self.cases = read_lines(size.file("cases"))
+        self.cases = [line for path in size.all_compared("cases") for line in read_lines(path)]
         self.theory = read_lines(size.file("theory"))
         self.arrows = read_lines(size.file("arrows"))
         self.contours = read_lines(size.file("contours"))
 
     def results(self, *configs: str) -> Results:
-        return Results.read(*(self.size.file(config) for config in configs))
+        return Results.read(
+            *(path for config in configs for path in self.size.all_compared(config))
+        )
 
     def blocks(self) -> dict[str, Callable[[], str]]:
         """Name -> what stands between its marks: a table, and its picture where there is one."""
@@ -107,7 +109,7 @@ class Report:
         if not self.main and not self.settings:
             return "Nothing has been run yet: `make paper`."
         files = {name: self.results(name) for name in COMPARED}
-        said = [f"- `results/{name}.jsonl`: {x.facts()}." for name, x in files.items() if x]
+        said = [f"- `results/{name}/`: {x.facts()}." for name, x in files.items() if x]
         for line in (line for found in files.values() for line in found.failed):
             where = f"`{line['label']}` on {line['dataset']}, seed {line['seed']}"
             said.append(f"- {where} **failed**: {line['failed']}")

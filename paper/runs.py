@@ -1,7 +1,8 @@
-"""What is run: configs/*.toml -> entries of a comparison -> results/*.jsonl.
+"""What is run: configs/*.toml -> entries of a comparison -> results/CONFIG/DATASET.jsonl.
 
-A config is one results file. Each of its entries says which tables and figures need it, so that a
-command runs what it needs and `all` runs everything with one case for each data set and seed.
+A config has one results file a data set, so that data sets can be run side by side. Each of its
+entries says which tables and figures need it, so that a command runs what it needs and `all` runs
+everything with one case for each data set and seed.
 """
 
 from __future__ import annotations
@@ -58,8 +59,19 @@ class Scale:
         return self.name == "quick"
 
     def file(self, name: str) -> Path:
-        """Where the lines of a config are. The preset is never run quickly: its lines are shown."""
-        return (HERE / "results" if name == "preset" else self.results) / f"{name}.jsonl"
+        """Where the lines of something that is no comparison are."""
+        return self.results / f"{name}.jsonl"
+
+    def compared(self, config: str, dataset: str) -> Path:
+        """Where the lines of a config on a data set are."""
+        return self._folder(config) / f"{dataset}.jsonl"
+
+    def all_compared(self, config: str) -> list[Path]:
+        return sorted(self._folder(config).glob("*.jsonl"))
+
+    def _folder(self, config: str) -> Path:
+        """The preset is never run quickly: its lines are shown."""
+        return (HERE / "results" if config == "preset" else self.results) / config
 
 
 def scale(name: str) -> Scale:
@@ -185,7 +197,7 @@ def run(config: str, size: Scale, needed_by: str | None = None) -> None:
 
 def run_at(config: str, size: Scale, name: str, seed: int, needed_by: str | None = None) -> None:
     """The same on one data set and seed; nothing, where the config does not have them."""
-    said, file = read(config), size.file(config)
+    said, file = read(config), size.compared(config, name)
     listed = entries(config, size, needed_by).get(name, [])
     if seed not in seeds(config, size):
         return
@@ -200,12 +212,6 @@ def run_at(config: str, size: Scale, name: str, seed: int, needed_by: str | None
 
 def seeds(config: str, size: Scale) -> list[int]:
     return list(read(config).get(size.name, {}).get("seeds", size.seeds))
-
-
-def places(size: Scale) -> list[tuple[str, int]]:
-    """Every data set and seed of any config, so that one case can serve all of them in turn."""
-    names = dict.fromkeys(name for config in COMPARED for name in read(config)["datasets"])
-    return [(name, seed) for name in names for seed in size.seeds]
 
 
 def _by_rows(

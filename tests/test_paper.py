@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # paper/ is not installed
 
 from paper import cases, contours, figures, honesty, readme, runs, tables, targets, theory  # noqa: E402
+from paper.__main__ import ALL  # noqa: E402
 from paper.records import DATASETS, Results, published, published_rows  # noqa: E402
 
 TABLE_BLOCKS = {  # table of published.csv -> block of the page
@@ -211,11 +212,16 @@ def test_every_label_of_a_table_is_run_by_a_config() -> None:
     assert wanted <= known
 
 
+def test_everything_has_every_data_set_of_every_config() -> None:
+    wanted = {name for config in runs.COMPARED for name in runs.read(config)["datasets"]}
+    assert wanted <= set(ALL)
+
+
 def test_a_quick_run_is_smaller_and_says_how() -> None:
     full, quick = runs.scale("full"), runs.scale("quick")
     assert (len(full.seeds), full.rows) == (5, None)
     assert (len(quick.seeds), quick.rows) == (1, 200)
-    assert quick.file("main") != full.file("main")
+    assert quick.compared("main", "compas") != full.compared("main", "compas")
     said = " ".join(runs.economies(quick))
     for config in ("main", "baselines", "settings"):
         small = runs.entries(config, quick)
