@@ -261,9 +261,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rows", type=int, default=500, help="people whom our methods answer")
     parser.add_argument("--peer-people", type=int, default=30, help="of them, whom peers answer")
-    parser.add_argument(
-        "--limit", type=float, default=120.0, help="CPU seconds a peer has a person"
-    )
+    parser.add_argument("--limit", type=float, default=120.0, help="CPU seconds for a person")
     parser.add_argument("--only", help="labels, with a comma between them; nothing is written")
     options = parser.parse_args()
     absent = [peer for peer in PEERS if not is_installed(peer)]

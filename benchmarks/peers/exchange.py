@@ -73,18 +73,14 @@ class Given:
         self.features, self.seed, self.limit = case["features"], case["seed"], case["limit"]
         layers = [(weights[f"weight{i}"], weights[f"bias{i}"]) for i in range(len(weights) // 2)]
         self.h = H(self.features, layers)
-        self.training = _table(folder / "training.csv")
-        self.people = _table(folder / "people.csv")
+        self.training = pd.read_csv(folder / "training.csv")
+        self.people = pd.read_csv(folder / "people.csv")
         told = self.people.pop(SCORE).to_numpy()
         if not np.allclose(self.h.predict_proba(self.people)[:, 1], told, atol=1e-5):
             sys.exit("the numpy h does not say what h says: the exchange is broken")
         self.names = self.h.names
         self.numbers = [f["name"] for f in self.features if f["levels"] == 0]
         self.mutable = [f["name"] for f in self.features if not f["immutable"]]
-
-
-def _table(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path, float_precision="round_trip")
 
 
 def run(
