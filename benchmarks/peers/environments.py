@@ -26,9 +26,7 @@ class Peer:
 PEERS = {
     "dice-ml": Peer(("dice-ml==0.12",), "run_dice_ml.py", ("random", "genetic", "kdtree")),
     # scipy: it imports it and does not say so
-    "nice": Peer(
-        ("NICEx==0.2.3", "scipy"), "run_nice.py", ("none", "sparsity", "proximity", "plausibility")
-    ),
+    "nice": Peer(("NICEx==0.2.3", "scipy"), "run_nice.py", ("none", "sparsity", "proximity")),
 }
 
 

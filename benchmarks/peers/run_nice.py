@@ -1,8 +1,9 @@
-"""NICE as it comes. METHOD: what it optimises, none, sparsity, proximity or plausibility.
+"""NICE as it comes. METHOD: what it optimises, none, sparsity or proximity.
 
     python run_nice.py FOLDER METHOD     # in .venv-peers/nice
 
-It cannot be told of rules: what it breaks is counted.
+It cannot be told of rules: what it breaks is counted. `plausibility` needs an autoencoder that the
+user brings, and would be a measure of ours as much as of NICE: it is left out.
 """
 
 from __future__ import annotations
