@@ -2,8 +2,8 @@
 
     python benchmarks/bench_rules.py
 
-A small GenRe on embedded data; every ratio is of CPU seconds in the same process, the least of three
-turns each. They go to benchmarks/results/rules.json. The promise is a ratio below three.
+A small GenRe on embedded data; every ratio is of CPU seconds in the same process, the least of
+three turns each. They go to benchmarks/results/rules.json. The promise is a ratio below three.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ particles have become uneven they are resampled: prefixes that go well with the 
 several times, the others dropped. A prefix that nothing can complete is dropped at once: the
 number and price of its changes, and the relations on what is still open (`relations.py`), are
 looked at in every step. The decoding order stays the fixed one that was trained
-(docs/decisions/0010).
+(docs/decisions/0011).
 
 As in `sample`, noise is keyed by the row's own content and chunks have one shape: a person's draws
 depend on the person and on their rules alone.
@@ -399,8 +399,8 @@ class _Relations:
 def _jittered(
     density: RecourseDensity, F: Array, F_plus: Array, eps: Array, request: RequestRules
 ) -> Array:
-    """Alg. 2, line 6, where the rules let a number move on; a row that breaks one stays as it
-    was."""
+    """The noise of Algorithm 2 on numbers that changed, where the rules let them; a row that would
+    break one stays as it was."""
     moved = F_plus.copy()
     for i, j in enumerate(density.decoded.tolist()):
         if not bool(density.bins.is_number[i]):
