@@ -211,7 +211,7 @@ def test_no_draw_breaks_a_rule(sigma: float, density: RecourseDensity) -> None:
     """Every kind of rule, each on people who are as they are, on a bin, and with values missing."""
     people = [X, (3, "m", 3, "x", np.nan), (0, "f", 4, None, 0.0)]
     table = pd.DataFrame(people * len(CASES), columns=NAMES)
-    given = {i: rule for i, rule in enumerate(r for r in CASES.values() for _ in people)}
+    given = dict(enumerate(r for r in CASES.values() for _ in people))
     request = compile_constraints({"people": given}, ENCODER, RULES, table)
     F = ENCODER.features(table)
     how: dict[str, Any] = {"temperature": 1.0, "noise": KeyedNoise(0), "sigma": sigma}
