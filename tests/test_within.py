@@ -217,8 +217,9 @@ def test_no_draw_breaks_a_rule(sigma: float, density: RecourseDensity) -> None:
     how: dict[str, Any] = {"temperature": 1.0, "noise": KeyedNoise(0), "sigma": sigma}
     draws = sample_within(density, F, 64, request, spread=True, **how)
     assert request.feasible(F[:, None], draws.F).all()
-    moved = np.abs(np.nan_to_num(draws.F - F[:, None])) > 0
-    assert moved.any(axis=(1, 2))[request.max_changes > 0].all()  # and it is no mere standing still
+    if density.keep:  # no mere standing still; without keep every way may be too dear, or closed
+        moved = np.abs(np.nan_to_num(draws.F - F[:, None])) > 0
+        assert moved.any(axis=(1, 2)).all()
 
 
 def test_the_same_person_draws_the_same_in_any_company() -> None:
