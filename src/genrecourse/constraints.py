@@ -7,7 +7,9 @@ of targets. A value that stays as it is is always allowed.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,10 +17,37 @@ from genrecourse.encoding import TOLERANCE, Array, TableEncoder, unchanged
 from genrecourse.schema import Feature
 
 
+class RuleBook(Protocol):
+    """What a check or an enumeration asks of rules, the schema's or those of a request."""
+
+    def allowed(self, j: int, a: Any, b: Any) -> np.ndarray:
+        """May feature j go from a to b? The first axis of a and b is people."""
+
+    def feasible(self, F: Array, F_plus: Array) -> np.ndarray:
+        """(n,) booleans: may person i go from F[i] to F_plus[i], all rules together?"""
+
+    def take(self, rows: np.ndarray) -> RuleBook:
+        """The rules of some of the people, in this order, one as often as it is named."""
+
+    def relaxed(self) -> Sequence[Relaxed]:
+        """Each rule by itself, and the rules without it."""
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """One rule, and all the others."""
+
+    kind: str  # "immutable", "direction", "range", "step", or what a request calls its own
+    feature: Feature | None  # that it is about; None: about several, or about the plan as a whole
+    rules: RuleBook  # without it
+    text: str = ""  # the rule in words, where the kind and the feature do not say it all
+
+
 class Rules:
     """The schema's rules in the scaled feature view F of an encoder."""
 
     def __init__(self, encoder: TableEncoder):
+        self._encoder = encoder
         self.features = list(encoder.schema)
         self.immutable = np.array([f.role == "immutable" for f in self.features])
         # per feature: where a changed value may lie, and how far it may move
@@ -72,6 +101,29 @@ class Rules:
         for j in range(len(self.features)):
             answer &= self.allowed(j, F[..., j], F_plus[..., j])
         return answer
+
+    def take(self, rows: np.ndarray) -> Rules:
+        """The schema's rules are the same for everybody."""
+        return self
+
+    def relaxed(self) -> list[Relaxed]:
+        """Each rule of the schema by itself, and the rules without it."""
+        found = []
+        for feature in self.features:
+            if feature.role == "immutable":
+                found.append(self._without("immutable", feature, role="mutable"))
+                continue
+            if feature.direction != "any":
+                found.append(self._without("direction", feature, direction="any"))
+            if feature.max_step is not None:
+                found.append(self._without("step", feature, max_step=None))
+            if feature.range is not None:
+                found.append(self._without("range", feature, range=None))
+        return found
+
+    def _without(self, kind: str, feature: Feature, **free: Any) -> Relaxed:
+        schema = self._encoder.schema.with_feature(feature.name, **free)
+        return Relaxed(kind, feature, Rules(TableEncoder.from_blocks(schema, self._encoder.blocks)))
 
     def violations(self, F: Array, F_plus: Array) -> dict[str, np.ndarray]:
         """(n, d) booleans for each feature that moved where it may not, by the kind of rule."""

@@ -20,6 +20,7 @@ from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Schema
 from genrecourse.verifier import Verifier
 
+OFFERED = 4  # nearest targets for each plan asked for, where several are
 CANDIDATES = 64  # nearest targets that a verifier chooses from
 
 
@@ -130,3 +131,21 @@ class NearestNeighbour(Method):
         if verifier is not None and self.refine:
             chosen = refine(F, chosen, verifier, self._confidence, self.encoder_, safety)
         return self.encoder_.from_features(chosen)
+
+    def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
+        """What recourse gives, then the nearest targets."""
+        first = super()._several(Z, noise, n, **request)
+        if n == 1:
+            return first
+        F, k = self.encoder_.to_features(Z), OFFERED * n
+        found, _ = nearest(Z, F, self.targets_, self.encoder_, self.rules_, k)
+        rows, d = found.reshape(len(F) * k, -1), F.shape[1]
+        if self.verifier_ is not None and self.refine:
+            again, safety = np.repeat(F, k, axis=0), self._safety_asked(request)
+            rows = refine(again, rows, self.verifier_, self._confidence, self.encoder_, safety)
+        legal = self._legal(np.repeat(Z, k, axis=0), self.encoder_.from_features(rows))
+        more = self.encoder_.to_features(legal).reshape(len(F), k, d)
+        return np.concatenate([first, more], axis=1)
+
+    def _n_tried(self, request: dict[str, Any]) -> int:
+        return CANDIDATES if self.gamma == "auto" else 1
