@@ -7,8 +7,6 @@ of targets. A value that stays as it is is always allowed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,25 +27,14 @@ class RuleBook(Protocol):
     def take(self, rows: np.ndarray) -> RuleBook:
         """The rules of some of the people, in this order, one as often as it is named."""
 
-    def relaxed(self) -> Sequence[Relaxed]:
-        """Each rule by itself, and the rules without it."""
-
-
-@dataclass(frozen=True)
-class Relaxed:
-    """One rule, and all the others."""
-
-    kind: str  # "immutable", "direction", "range", "step", or what a request calls its own
-    feature: Feature | None  # that it is about; None: about several, or about the plan as a whole
-    rules: RuleBook  # without it
-    text: str = ""  # the rule in words, where the kind and the feature do not say it all
+    def named(self, j: int) -> Array:
+        """Values that feature j may take by name, whether or not a training row has them."""
 
 
 class Rules:
     """The schema's rules in the scaled feature view F of an encoder."""
 
     def __init__(self, encoder: TableEncoder):
-        self._encoder = encoder
         self.features = list(encoder.schema)
         self.immutable = np.array([f.role == "immutable" for f in self.features])
         # per feature: where a changed value may lie, and how far it may move
@@ -106,24 +93,9 @@ class Rules:
         """The schema's rules are the same for everybody."""
         return self
 
-    def relaxed(self) -> list[Relaxed]:
-        """Each rule of the schema by itself, and the rules without it."""
-        found = []
-        for feature in self.features:
-            if feature.role == "immutable":
-                found.append(self._without("immutable", feature, role="mutable"))
-                continue
-            if feature.direction != "any":
-                found.append(self._without("direction", feature, direction="any"))
-            if feature.max_step is not None:
-                found.append(self._without("step", feature, max_step=None))
-            if feature.range is not None:
-                found.append(self._without("range", feature, range=None))
-        return found
-
-    def _without(self, kind: str, feature: Feature, **free: Any) -> Relaxed:
-        schema = self._encoder.schema.with_feature(feature.name, **free)
-        return Relaxed(kind, feature, Rules(TableEncoder.from_blocks(schema, self._encoder.blocks)))
+    def named(self, j: int) -> Array:
+        """A schema names no values but a category's levels."""
+        return np.zeros(0)
 
     def violations(self, F: Array, F_plus: Array) -> dict[str, np.ndarray]:
         """(n, d) booleans for each feature that moved where it may not, by the kind of rule."""

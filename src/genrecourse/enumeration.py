@@ -147,22 +147,22 @@ class Enumeration:
 
     def n_open(self, rules: RuleBook, people: np.ndarray, j: int) -> np.ndarray:
         """(len(people),) how many other values the rules let feature j of each person take."""
-        return np.asarray(self._open(rules.take(people), people, j).sum(axis=1))
+        return np.asarray(self._open(rules.take(people), people, j)[1].sum(axis=1))
 
-    def _open(self, rules: RuleBook, people: np.ndarray, j: int) -> np.ndarray:
-        """(n, V) booleans: the values of feature j that each person may go to."""
-        own, values = self.F[people, j][:, None], self.menu.values[j][None, :]
-        same = np.abs(own - values) <= TOLERANCE  # from missing, every value is another
-        return np.asarray(rules.allowed(j, own, values) & ~same)
+    def _open(self, rules: RuleBook, people: np.ndarray, j: int) -> tuple[Array, np.ndarray]:
+        """The values of feature j, and (n, V) booleans: those that each person may go to."""
+        values, named = self.menu.values[j], rules.named(j)
+        if len(named):
+            values = np.unique(np.concatenate([values, named]))
+        own, others = self.F[people, j][:, None], values[None, :]
+        same = np.abs(own - others) <= TOLERANCE  # from missing, every value is another
+        return values, np.asarray(rules.allowed(j, own, others) & ~same)
 
     def _singles(self, rules: RuleBook, people: np.ndarray) -> Iterator[Moves]:
         """Each person's changes of one feature."""
         open_ = [self._open(rules, people, j) for j in range(len(self.menu.values))]
         for place, person in enumerate(people):
-            values = [
-                thin(self.menu.values[j][mask[place]], self.menu.most)
-                for j, mask in enumerate(open_)
-            ]
+            values = [thin(known[mask[place]], self.menu.most) for known, mask in open_]
             feature = np.repeat(np.arange(len(values)), [len(v) for v in values])
             value = np.concatenate(values)
             moves = Moves(np.c_[feature, feature], np.c_[value, value], np.zeros(len(value)))

@@ -9,7 +9,7 @@ the way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from genrecourse.cost import Cost
 from genrecourse.encoding import TOLERANCE, Array, TableEncoder, unchanged
 from genrecourse.enumeration import Enumeration, Found, Menu
 from genrecourse.plans import Change, Evidence, Opening, Plan, Plans, cell_value
+from genrecourse.relaxations import Relaxed
 from genrecourse.schema import plain
 from genrecourse.spread import spread
 from genrecourse.wording import Wording
@@ -58,8 +59,10 @@ class Gate:
         encoder: TableEncoder,
         cost: Cost,
         rules: RuleBook,
+        relaxed: Callable[[], Sequence[Relaxed]],
     ):
         self.X, self.h, self.encoder, self.cost, self.rules = X, h, encoder, cost, rules
+        self.relaxed = relaxed
         self.trial = Enumeration(X, menu, h, encoder, cost)
         self.F, self.menu = self.trial.F, menu
         self.score = h.score(X)
@@ -110,27 +113,35 @@ class Gate:
     def openings(self, people: np.ndarray, words: Wording) -> dict[int, tuple[Opening, ...]]:
         """For each person the rules that alone stand in the way, the cheapest way first."""
         opened: dict[int, list[Opening]] = {int(i): [] for i in people}
-        for relaxed in self.rules.relaxed() if len(people) else ():
-            touching, some = None, people
-            if relaxed.feature is not None:
-                touching = self.encoder.schema.names.index(relaxed.feature.name)
-                more = self.trial.n_open(relaxed.rules, people, touching)
-                some = people[more > self.trial.n_open(self.rules, people, touching)]
-            found = self.trial.search(relaxed.rules, some, touching=touching)
-            checked = self._checked(some, found, relaxed.rules, 1)
-            for row in np.flatnonzero(checked.holds):
-                i, changes = int(checked.person[row]), self.changes(checked, int(row), words)
-                score, cost = float(checked.score[row]), float(checked.cost[row])
-                opening = Opening(
-                    relaxed.kind, relaxed.feature, changes, score, cost, relaxed.text, words
-                )
-                opened[i].append(opening)
+        now = self._n_open(self.rules, people)
+        for relaxed in self.relaxed() if len(people) else ():
+            for some, touching in _gained(people, self._n_open(relaxed.rules, people) > now):
+                found = self.trial.search(relaxed.rules, some, touching=touching)
+                checked = self._checked(some, found, relaxed.rules, 1)
+                for row in np.flatnonzero(checked.holds):
+                    opening = self._opening(relaxed, checked, int(row), words)
+                    opened[int(checked.person[row])].append(opening)
         return {i: tuple(sorted(each, key=lambda o: o.cost)) for i, each in opened.items()}
+
+    def _opening(self, relaxed: Relaxed, checked: Checked, row: int, words: Wording) -> Opening:
+        return Opening(
+            relaxed.kind,
+            relaxed.feature,
+            self.changes(checked, row, words),
+            float(checked.score[row]),
+            float(checked.cost[row]),
+            relaxed.text,
+            words,
+        )
+
+    def _n_open(self, rules: RuleBook, people: np.ndarray) -> np.ndarray:
+        """(n, d) how many other values the rules leave each feature of each person."""
+        columns = [self.trial.n_open(rules, people, j) for j in range(self.F.shape[1])]
+        return np.stack(columns, axis=1)
 
     def may_change(self, people: np.ndarray) -> np.ndarray:
         """(n,) booleans: do the rules leave each person any other value at all?"""
-        counts = [self.trial.n_open(self.rules, people, j) for j in range(self.F.shape[1])]
-        return np.asarray(np.sum(counts, axis=0) > 0)
+        return np.asarray(self._n_open(self.rules, people).any(axis=1))
 
     # ---- in words -----------------------------------------------------------------------------
 
@@ -147,6 +158,16 @@ class Gate:
             for j, feature in enumerate(self.encoder.schema)
             if checked.moved[row, j]
         )
+
+
+def _gained(people: np.ndarray, more: np.ndarray) -> Iterator[tuple[np.ndarray, int | None]]:
+    """Who has to be tried again without a rule, and which feature must change. more: (n, d), where
+    the rule kept values from a feature; a rule that kept none is about several features, or about
+    the plan as a whole, and then anything may be the way."""
+    if not more.any():
+        yield people, None
+    for j in np.flatnonzero(more.any(axis=0)):
+        yield people[more[:, j]], int(j)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ from genrecourse.guarantee import Gate, Offers, guaranteed
 from genrecourse.methods.request import check_count, check_safety
 from genrecourse.noise import KeyedNoise
 from genrecourse.plans import Plans
+from genrecourse.relaxations import Relaxed, relaxed_request, relaxed_schema
+from genrecourse.requests import compile_constraints
 from genrecourse.schema import Schema
 from genrecourse.verifier import Verifier
 from genrecourse.wording import Wording
@@ -258,20 +260,26 @@ class Method(BaseEstimator):
         self._check_request("plans", request)
         check_count(self._where("plans"), "n", n)
         words, X = Wording.of(language), self._ordered(X)
+        rules, relaxed = self._rules_of(constraints, X)
         gate = Gate(
             X,
             menu=self.menu_,
             h=self.classifier_,
             encoder=self.encoder_,
             cost=self.cost_,
-            rules=self._rules_of(constraints, X),
+            rules=rules,
+            relaxed=relaxed,
         )
         return guaranteed(gate, self._offer(gate, n, fewest_changes, request), n, words)
 
-    def _rules_of(self, constraints: Any, X: pd.DataFrame) -> RuleBook:
-        if constraints is not None:
-            raise UserError(f"{self._where('plans')}: constraints are not known yet")
-        return self.rules_
+    def _rules_of(
+        self, constraints: Any, X: pd.DataFrame
+    ) -> tuple[RuleBook, Callable[[], list[Relaxed]]]:
+        """The rules in force, and what they are without each single one."""
+        if constraints is None:
+            return self.rules_, lambda: relaxed_schema(self.rules_, self.encoder_)
+        rules = compile_constraints(constraints, self.encoder_, self.rules_, X)
+        return rules, lambda: relaxed_request(constraints, rules, self.encoder_, X)
 
     def _offer(self, gate: Gate, n: int, fewest_changes: bool, request: dict[str, Any]) -> Offers:
         """What this method has for the people whom h rejects, and how it weighs them."""
@@ -282,7 +290,9 @@ class Method(BaseEstimator):
             many = max(n, FEWEST) if fewest_changes else n
             found = self._several(Z[people], KeyedNoise(self.seed), many, **request)
         N, k, d = found.shape
-        rows = found.reshape(N * k, d)
+        rows = _reverted(
+            gate.rules.take(np.repeat(people, k)), F.repeat(k, 0), found.reshape(-1, d)
+        )
         if fewest_changes:
             rows = self._with_fewest(gate, np.repeat(people, k), rows, safety)
 
@@ -429,6 +439,15 @@ class Method(BaseEstimator):
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
+
+
+def _reverted(rules: RuleBook, F: Array, F_plus: Array) -> Array:
+    """F_plus with what the rules do not let change put back: draws may know less than a request."""
+    F_plus = F_plus.copy()
+    for j in range(F.shape[1]):
+        broken = ~rules.allowed(j, F[:, j], F_plus[:, j])
+        F_plus[broken, j] = F[broken, j]
+    return F_plus
 
 
 def reading(h: Classifier, encoder: TableEncoder) -> Classifier:
