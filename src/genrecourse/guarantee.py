@@ -192,9 +192,8 @@ class _Shown:
 
 def guaranteed(gate: Gate, offers: Offers, n: int, words: Wording) -> Plans:
     """n plans for each person, all of which hold; or why there is none."""
-    k = offers.F_plus.shape[1]
-    rows = offers.F_plus.reshape(len(gate.rejected) * k, -1)
-    own = gate.check(np.repeat(gate.rejected, k), rows)
+    _, k, d = offers.F_plus.shape
+    own = gate.check(np.repeat(gate.rejected, k), offers.F_plus.reshape(-1, d))
     helped = np.isin(gate.rejected, own.person[own.holds])
     # the plans of one person differ in what they change, and few draws do: so all is tried
     tried = gate.rejected if n > 1 else gate.rejected[~helped]

@@ -259,9 +259,12 @@ class Method(BaseEstimator):
         self._check_fitted("plans")
         self._check_request("plans", request)
         check_count(self._where("plans"), "n", n)
-        words, X = Wording.of(language), self._ordered(X)
+        words, gate = Wording.of(language), self._gate(self._ordered(X), constraints)
+        return guaranteed(gate, self._offer(gate, n, fewest_changes, request), n, words)
+
+    def _gate(self, X: pd.DataFrame, constraints: Any) -> Gate:
         rules, relaxed = self._rules_of(constraints, X)
-        gate = Gate(
+        return Gate(
             X,
             menu=self.menu_,
             h=self.classifier_,
@@ -270,7 +273,6 @@ class Method(BaseEstimator):
             rules=rules,
             relaxed=relaxed,
         )
-        return guaranteed(gate, self._offer(gate, n, fewest_changes, request), n, words)
 
     def _rules_of(
         self, constraints: Any, X: pd.DataFrame
