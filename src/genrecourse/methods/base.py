@@ -29,7 +29,7 @@ from genrecourse.methods.request import check_count, check_safety
 from genrecourse.noise import KeyedNoise
 from genrecourse.plans import Plans
 from genrecourse.relaxations import Relaxed, relaxed_request, relaxed_schema
-from genrecourse.requests import compile_constraints
+from genrecourse.requests import RequestRules, compile_constraints
 from genrecourse.schema import Schema
 from genrecourse.verifier import Verifier
 from genrecourse.wording import Wording
@@ -128,32 +128,45 @@ class Method(BaseEstimator):
         measured (`assess`), not encoded as NaN.
 
         request: options of this one call, for methods that have any (GenRe: `lam`, `temperature`,
-        `sigma`, `n_draws`, `safety`); None, or left out: as fitted.
+        `sigma`, `n_draws`, `safety`; GenRe and NearestNeighbour: `constraints`, rules on top of the
+        schema's, see `requests.Constraints`); None, or left out: as fitted.
         """
         self._check_fitted("recourse")
         self._check_request("recourse", request)
         Z = self.encoder_.encode(X)
         rejected = ~self.classifier_.accepts(self._ordered(X))
+        rules = self._compiled(request.pop("constraints", None), X)
+        # whom no rule of the request binds is answered as if nobody had any
+        bound = np.zeros(len(X), dtype=bool) if rules is None else ~rules.is_free
         Z_plus = Z.copy()
-        if rejected.any():
-            found = self._recourse(Z[rejected], KeyedNoise(self.seed), **request)
-            Z_plus[rejected] = self._legal(Z[rejected], found)
+        for rows, mine in ((rejected & ~bound, None), (rejected & bound, rules)):
+            if not rows.any():
+                continue
+            asked = dict(request)
+            if mine is not None:
+                asked["constraints"] = mine = mine.take(rows)
+            found = self._recourse(Z[rows], KeyedNoise(self.seed), **asked)
+            Z_plus[rows] = self._legal(Z[rows], found, mine)
         return self.encoder_.decode(Z_plus, like=X)
 
-    def assess(self, X: pd.DataFrame, X_plus: pd.DataFrame) -> pd.DataFrame:
+    def assess(
+        self, X: pd.DataFrame, X_plus: pd.DataFrame, constraints: Any = None
+    ) -> pd.DataFrame:
         """What recourse did for each person: status, scores before and after, cost, changes.
 
-        status: `already-accepted`; `ok`, h accepts x_plus and no rule is broken; otherwise the
-        reason: `rule-broken`, `not-accepted`, or what the method itself knows (`_reason`).
+        status: `already-accepted`; `ok`, h accepts x_plus and no rule is broken, of the schema or
+        of the constraints; otherwise the reason: `rule-broken`, `not-accepted`, or what the method
+        itself knows (`_reason`).
         """
         self._check_fitted("assess")
+        rules = self._compiled(constraints, X) or self.rules_
         X, X_plus = self._ordered(X), self._ordered(X_plus)
         F, F_plus = self.encoder_.features(X), self.encoder_.features(X_plus)
         Z, Z_plus = self.encoder_.from_features(F), self.encoder_.from_features(F_plus)
         score, score_plus = self.classifier_.score(X), self.classifier_.score(X_plus)
         cutoff = self.classifier_.cutoff
         reason = np.where(score_plus > cutoff, "ok", self._reason(Z))
-        reason = np.where(self.rules_.feasible(F, F_plus), reason, "rule-broken")
+        reason = np.where(rules.feasible(F, F_plus), reason, "rule-broken")
         return pd.DataFrame(
             {
                 "status": np.where(score > cutoff, "already-accepted", reason),
@@ -278,25 +291,20 @@ class Method(BaseEstimator):
         self, constraints: Any, X: pd.DataFrame
     ) -> tuple[RuleBook, Callable[[], list[Relaxed]]]:
         """The rules in force, and what they are without each single one."""
-        if constraints is None:
+        rules = self._compiled(constraints, X)
+        if rules is None:
             return self.rules_, lambda: relaxed_schema(self.rules_, self.encoder_)
-        rules = compile_constraints(constraints, self.encoder_, self.rules_, X)
         return rules, lambda: relaxed_request(constraints, rules, self.encoder_, X)
 
     def _offer(self, gate: Gate, n: int, fewest_changes: bool, request: dict[str, Any]) -> Offers:
         """What this method has for the people whom h rejects, and how it weighs them."""
         Z, safety = self.encoder_.from_features(gate.F), self._safety_asked(request)
-        F, people = gate.F[gate.rejected], gate.rejected
-        found = np.zeros((0, 1, F.shape[1]))
-        if len(F):
-            many = max(n, FEWEST) if fewest_changes else n
-            found = self._several(Z[people], KeyedNoise(self.seed), many, **request)
+        found = self._found(gate, Z, max(n, FEWEST) if fewest_changes else n, request)
         N, k, d = found.shape
-        rows = _reverted(
-            gate.rules.take(np.repeat(people, k)), F.repeat(k, 0), found.reshape(-1, d)
-        )
         if fewest_changes:
-            rows = self._with_fewest(gate, np.repeat(people, k), rows, safety)
+            again = np.repeat(gate.rejected, k)
+            rows = self._with_fewest(gate, again, found.reshape(-1, d), safety)
+            found = rows.reshape(N, k, d)
 
         def worth(person: np.ndarray, F_plus: Array) -> Array:
             value = self._worth(Z[person], F_plus, safety)
@@ -305,13 +313,41 @@ class Method(BaseEstimator):
             return value
 
         return Offers(
-            rows.reshape(N, k, d),
+            found,
             worth,
             reason=lambda person: self._reason(Z[person]),
             log_prob=self._likelihood_of(gate.X, request),
             draws=self._n_tried(request),
             keep_first=not fewest_changes,
         )
+
+    def _found(self, gate: Gate, Z: Array, n: int, request: dict[str, Any]) -> Array:
+        """(N, k, d) what the method itself has for each rejected person.
+
+        Whom no rule of the request binds is answered as if nobody had any; a method that knows
+        nothing of a request's rules has what they forbid put back as it was.
+        """
+        people, rules = gate.rejected, gate.rules
+        bound = np.zeros(len(people), dtype=bool)
+        if isinstance(rules, RequestRules):
+            bound = ~rules.is_free[people]
+        told = "constraints" in inspect.signature(self._recourse).parameters
+        parts, order = [np.zeros((0, 1, gate.F.shape[1]))], [np.zeros(0, dtype=int)]
+        for rows in (np.flatnonzero(~bound), np.flatnonzero(bound)):
+            if len(rows) == 0:
+                continue
+            asked, some = dict(request), people[rows]
+            if isinstance(rules, RequestRules) and bound[rows[0]] and told:
+                asked["constraints"] = rules.take(some)
+            found = self._several(Z[some], KeyedNoise(self.seed), n, **asked)
+            N, k, d = found.shape
+            again = np.repeat(some, k)
+            kept = _reverted(rules.take(again), gate.F[again], found.reshape(-1, d))
+            parts.append(kept.reshape(N, k, d))
+            order.append(rows)
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts[1:])[np.argsort(np.concatenate(order))]
 
     def _with_fewest(self, gate: Gate, person: np.ndarray, F_plus: Array, safety: float) -> Array:
         """x_plus with every change undone that h and the verifier do not need."""
@@ -350,7 +386,7 @@ class Method(BaseEstimator):
     def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
         """(N, k, d) x_plus of rejected people that plans are chosen from; what `_recourse` gives
         comes first. A method that has more to choose from than that says so here."""
-        found = self._legal(Z, self._recourse(Z, noise, **request))
+        found = self._legal(Z, self._recourse(Z, noise, **request), request.get("constraints"))
         return self.encoder_.to_features(found)[:, None, :]
 
     def _n_tried(self, request: dict[str, Any]) -> int:
@@ -391,13 +427,28 @@ class Method(BaseEstimator):
         """Why a row of Z whose recourse h rejects could not be helped."""
         return np.full(len(Z), "not-accepted", dtype=object)
 
-    def _legal(self, Z: Array, Z_plus: Array) -> Array:
-        """Z_plus on legal values and within the rules; a feature left alone stays exactly so."""
+    def _compiled(self, constraints: Any, X: pd.DataFrame) -> RequestRules | None:
+        """The rules of a request, for each row of X."""
+        if constraints is None:
+            return None
+        return compile_constraints(constraints, self.encoder_, self.rules_, self._ordered(X))
+
+    def _legal(self, Z: Array, Z_plus: Array, request: RequestRules | None = None) -> Array:
+        """Z_plus on legal values and within the rules; a feature left alone stays exactly so.
+
+        Under a request, a row that breaks a rule which single features cannot put right is x.
+        """
         F, raw = self.encoder_.to_features(Z), self.encoder_.to_features(Z_plus)
         same = unchanged(F, raw)
         clipped = self.encoder_.from_features(self.rules_.clip(F, raw))
         projected = self.encoder_.to_features(self.encoder_.project(clipped))
         legal = self.rules_.revert(F, np.where(same, F, projected))
+        if request is not None:
+            for j in range(F.shape[1]):
+                legal[:, j] = np.where(
+                    request.allowed(j, F[:, j], legal[:, j]), legal[:, j], F[:, j]
+                )
+            legal = np.where(request.feasible(F, legal)[:, None], legal, F)
         return self.encoder_.from_features(legal)
 
     def _ready_classifier(self, X: pd.DataFrame, y: Any) -> Classifier:
