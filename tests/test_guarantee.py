@@ -309,7 +309,11 @@ def test_the_rule_that_stands_in_the_way_is_named_with_what_it_keeps(
     [
         (Constraints(lock=("income",)), needs("income", 5), "income"),
         (Constraints(max_changes=1), None, "at most 1 changes"),
-        (Constraints(max_cost=0.1), needs("income", 5), "cost"),
+        (Constraints(max_cost=0.1), needs("income", 5), "a cost of at most 0.1"),
+        (Constraints(ranges={"income": (None, 4)}), needs("income", 5), "between -∞ and 4"),
+        (Constraints(decrease=("income",)), needs("income", 5), "income may only fall"),
+        (Constraints(max_step={"income": 1}), needs("income", 5), "at most 1"),
+        (Constraints(allowed={"income": (4,)}), needs("income", 5), "one of: 4"),
         (Constraints(relations=("income <= years",)), needs("income", 7), "income <= years"),
     ],
 )
@@ -341,7 +345,7 @@ def test_when_nothing_may_change_it_is_said() -> None:
     method = Offering(needs("income", 5), schema).fit(X)
     (plan,) = method.plans(ONE, constraints=Constraints(lock=("income", "years")))
     assert plan.reason_code == "nothing-may-change"
-    assert [o.rule for o in plan.openings] == ["'income' stays as it is"]
+    assert [o.rule for o in plan.openings] == ["income stays as it is"]
 
 
 def test_a_person_beyond_help_has_a_reason_and_no_rule_is_blamed() -> None:

@@ -141,7 +141,16 @@ def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
     }
     for (kind, _), (fields, words) in told.items():
         assert Opening(kind, AMOUNT.model_copy(update=fields), (), 0.7, 0.4).rule == words
-    assert Opening("request", None, (), 0.7, 0.4, "at most 2 changes").rule == "at most 2 changes"
+    level = Feature(name="job", kind="category", categories=("a", "b"))
+    for kind, feature, value, words in [
+        ("lock", AMOUNT, None, "credit amount stays as it is"),
+        ("allowed", AMOUNT, (2000, 1), "credit amount becomes one of: 2,000 DM, 1 DM"),
+        ("allowed", level, ("a",), "job becomes one of: a"),
+        ("max_changes", None, 2, "at most 2 changes"),
+        ("max_cost", None, 0.5, "a cost of at most 0.5"),
+        ("relation", None, "a <= b", "a <= b"),
+    ]:
+        assert Opening(kind, feature, (), 0.7, 0.4, value).rule == words
 
 
 def test_several_plans_of_one_person_are_told_one_after_the_other() -> None:

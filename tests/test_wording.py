@@ -131,7 +131,7 @@ def test_other_mistakes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not TOML"):
         Wording.of(path)
     path.write_text(SOURCE + "\n[more]\nx = 'y'\n")
-    with pytest.raises(UserError, match="has what English has not: more.x"):
+    with pytest.raises(UserError, match=r"has what English has not: more\.x"):
         Wording.of(path)
     path.write_text("code = 3")
     with pytest.raises(UserError, match="'code' is 3; it must be text"):

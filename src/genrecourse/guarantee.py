@@ -130,7 +130,7 @@ class Gate:
             self.changes(checked, row, words),
             float(checked.score[row]),
             float(checked.cost[row]),
-            relaxed.text,
+            relaxed.value,
             words,
         )
 

@@ -87,28 +87,31 @@ class Evidence:
 class Opening:
     """One rule, and what it alone keeps from being a plan: about the rule, not for the person."""
 
-    kind: str  # as `constraints.Relaxed` calls it
-    feature: Feature | None
+    kind: str  # as `relaxations.Relaxed` calls it
+    feature: Feature | None  # that the rule is about, with the rule as one of its fields
     changes: tuple[Change, ...]
     score_after: float
     cost: float
-    text: str = ""  # the rule in the user's own words
+    value: Any = None  # of a rule that no field of a feature can hold
     language: Wording = field(default_factory=english, repr=False, compare=False)
 
     @property
     def rule(self) -> str:
         """The rule in words."""
-        if self.text or self.feature is None:
-            return self.text or self.kind
-        name = self.feature.direction if self.kind == "direction" else self.kind
-        parts: dict[str, str] = {"feature": self.feature.label, "kind": self.kind}
-        if self.kind == "range" and self.feature.range is not None:
-            ends = (in_words(self.feature, end, None, self.language) for end in self.feature.range)
-            parts["low"], parts["high"] = ends
-        if self.kind == "step":
-            parts["step"] = in_words(self.feature, self.feature.max_step, None, self.language)
-        known = f"rules.{name}" in self.language
-        return self.language(f"rules.{name}" if known else "rules.other", **parts)
+        feature, words, value = self.feature, self.language, self.value
+        parts: dict[str, object] = {"kind": self.kind, "n": value, "relation": value}
+        name = self.kind
+        if feature is not None:
+            parts["feature"] = feature.label
+            name = feature.direction if self.kind == "direction" else self.kind
+            low, high = feature.range or (-math.inf, math.inf)
+            for part, end in (("low", low), ("high", high), ("step", feature.max_step)):
+                parts[part] = in_words(feature, end, None, words)
+            if name == "allowed":
+                parts["values"] = ", ".join(in_words(feature, v, None, words) for v in value)
+        elif name == "max_cost":
+            parts["cost"] = words.number(f"{value:g}")
+        return words(f"rules.{name}" if f"rules.{name}" in words else "rules.other", **parts)
 
     def to_text(self) -> str:
         changes = "; ".join(change.to_text() for change in self.changes)

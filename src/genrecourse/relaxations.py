@@ -7,6 +7,7 @@ about the rule and is no plan.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,10 +29,10 @@ from genrecourse.schema import Feature
 class Relaxed:
     """One rule, and the rules without it."""
 
-    kind: str  # "immutable", "direction", "range" or "step" of the schema, or "request"
-    feature: Feature | None  # that a rule of the schema is about
+    kind: str  # "immutable", "direction", "range", "step"; of a request also "lock", "allowed", ...
+    feature: Feature | None  # that the rule is about, with the rule as one of its fields
     rules: RuleBook  # without it
-    text: str = ""  # a rule of the request, in words
+    value: Any = None  # of a rule that no field of a feature can hold
 
 
 def relaxed_schema(rules: Rules, encoder: TableEncoder) -> list[Relaxed]:
@@ -61,20 +62,67 @@ def relaxed_request(
     """Each rule of the request, whoever has it, and then each rule of the schema."""
     stated = read_constraints(constraints)
     everybody = [stated.default, *stated.people.values()]
-    texts = dict.fromkeys(text for own in everybody for text, _ in own.relaxations())
     found = []
-    for text in texts:
+    for rule in dict.fromkeys(rule for own in everybody for rule in _rules(own)):
         without = PerPerson(
-            people={label: _without(own, text) for label, own in stated.people.items()},
-            default=_without(stated.default, text),
+            people={label: _without(own, rule) for label, own in stated.people.items()},
+            default=_without(stated.default, rule),
         )
         rules = compile_constraints(without, encoder, request.rules, X)
-        found.append(Relaxed("request", None, rules, text))
+        found.append(_told(rule, encoder, rules))
     for relaxed in relaxed_schema(request.rules, encoder):
         assert isinstance(relaxed.rules, Rules)
         found.append(replace(relaxed, rules=replace(request, rules=relaxed.rules)))
     return found
 
 
-def _without(own: Constraints, text: str) -> Constraints:
-    return dict(own.relaxations()).get(text, own)
+# ---- one rule of a request ------------------------------------------------------------------
+
+Rule = tuple[str, str, Any]  # the field of `Constraints`, the feature (or the relation), its value
+LISTS = ("lock", "increase", "decrease", "relations")
+TABLES = ("ranges", "allowed", "max_step")
+PLAIN = ("max_changes", "max_cost")
+
+
+def _rules(own: Constraints) -> list[Rule]:
+    rules: list[Rule] = [(field, name, None) for field in LISTS for name in getattr(own, field)]
+    rules += [(field, *item) for field in TABLES for item in getattr(own, field).items()]
+    values = [(field, "", getattr(own, field)) for field in PLAIN]
+    return rules + [rule for rule in values if rule[2] is not None]
+
+
+def _without(own: Constraints, rule: Rule) -> Constraints:
+    """These constraints without one of their rules; as they are if it is none of theirs."""
+    field, name, _ = rule
+    if rule not in _rules(own):
+        return own
+    stated = getattr(own, field)
+    left: Any = None
+    if field in LISTS:
+        left = tuple(other for other in stated if other != name)
+    elif field in TABLES:
+        left = {other: value for other, value in stated.items() if other != name}
+    return own.model_copy(update={field: left})
+
+
+def _told(rule: Rule, encoder: TableEncoder, rules: RuleBook) -> Relaxed:
+    """The rule in the words of the schema's own rules, where it has the same."""
+    field, name, value = rule
+    if field == "relations":
+        return Relaxed("relation", None, rules, name)
+    if field in PLAIN:
+        return Relaxed(field, None, rules, value)
+    feature = encoder.schema[name]
+    if field in ("increase", "decrease"):
+        return Relaxed("direction", feature.model_copy(update={"direction": field}), rules)
+    if field == "ranges":
+        low, high = (
+            end if end is not None else open_ for end, open_ in zip(value, OPEN, strict=True)
+        )
+        return Relaxed("range", feature.model_copy(update={"range": (low, high)}), rules)
+    if field == "max_step":
+        return Relaxed("step", feature.model_copy(update={"max_step": value}), rules)
+    return Relaxed(field, feature, rules, value)
+
+
+OPEN = (-math.inf, math.inf)  # the ends of a range that has none
