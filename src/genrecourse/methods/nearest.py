@@ -9,7 +9,7 @@ import numpy as np
 from genrecourse.artifact import under, within
 from genrecourse.encoding import Array
 from genrecourse.errors import UserError
-from genrecourse.genre.pairs import make_targets, nearest
+from genrecourse.genre.pairs import make_targets, nearest, nearest_within
 from genrecourse.genre.refine import refine
 from genrecourse.genre.select import expected_score
 from genrecourse.judge import CrossFittedJudge
@@ -17,9 +17,11 @@ from genrecourse.methods.auto import choose_gamma, clean
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.request import check_safety
 from genrecourse.noise import KeyedNoise
+from genrecourse.requests import RequestRules
 from genrecourse.schema import Schema
 from genrecourse.verifier import Verifier
 
+OFFERED = 4  # nearest targets for each plan asked for, where several are
 CANDIDATES = 64  # nearest targets that a verifier chooses from
 
 
@@ -108,11 +110,21 @@ class NearestNeighbour(Method):
         learned = within("verifier", arrays)
         self.verifier_ = Verifier.from_arrays(learned, self.encoder_.width) if learned else None
 
-    def _recourse(self, Z: Array, noise: KeyedNoise, *, safety: float | None = None) -> Array:
+    def _recourse(
+        self,
+        Z: Array,
+        noise: KeyedNoise,
+        *,
+        safety: float | None = None,
+        constraints: RequestRules | None = None,
+    ) -> Array:
         safety = self.safety if safety is None else safety
         F, verifier = self.encoder_.to_features(Z), self.verifier_
         k = CANDIDATES if self.gamma == "auto" else 1
-        F_plus, cost = nearest(Z, F, self.targets_, self.encoder_, self.rules_, k)
+        if constraints is None:
+            F_plus, cost = nearest(Z, F, self.targets_, self.encoder_, self.rules_, k)
+        else:
+            F_plus, cost = nearest_within(F, self.targets_, constraints, k, self._confidence)
         chosen = F_plus[:, 0]
         if verifier is not None and k > 1:
             Z_plus = self.encoder_.from_features(F_plus.reshape(len(F) * k, -1))
@@ -128,5 +140,29 @@ class NearestNeighbour(Method):
             )
             chosen = F_plus[np.arange(len(F)), score.argmax(axis=1)]
         if verifier is not None and self.refine:
-            chosen = refine(F, chosen, verifier, self._confidence, self.encoder_, safety)
+            chosen = refine(
+                F, chosen, verifier, self._confidence, self.encoder_, safety, constraints
+            )
         return self.encoder_.from_features(chosen)
+
+    def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
+        """What recourse gives, then the nearest targets."""
+        first = super()._several(Z, noise, n, **request)
+        if n == 1:
+            return first
+        F, k, rules = self.encoder_.to_features(Z), OFFERED * n, request.get("constraints")
+        if rules is None:
+            found, _ = nearest(Z, F, self.targets_, self.encoder_, self.rules_, k)
+        else:
+            found, _ = nearest_within(F, self.targets_, rules, k, self._confidence)
+        rows, again = found.reshape(-1, F.shape[1]), np.repeat(np.arange(len(F)), k)
+        mine = None if rules is None else rules.take(again)
+        if self.verifier_ is not None and self.refine:
+            how = (self.verifier_, self._confidence, self.encoder_, self._safety_asked(request))
+            rows = refine(F[again], rows, *how, mine)
+        legal = self._legal(Z[again], self.encoder_.from_features(rows), mine)
+        more = self.encoder_.to_features(legal).reshape(found.shape)
+        return np.concatenate([first, more], axis=1)
+
+    def _n_tried(self, request: dict[str, Any]) -> int:
+        return CANDIDATES if self.gamma == "auto" else 1
