@@ -15,7 +15,8 @@ from genrecourse.encoding import Array, TableEncoder
 from genrecourse.genre.bins import make_bins
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.model import NetConfig, RecourseNet, make_knots
-from genrecourse.genre.within import sample_within
+from genrecourse.genre.sample import sample
+from genrecourse.genre.within import sample_within, systematic
 from genrecourse.noise import KeyedNoise, Words
 from genrecourse.requests import RequestRules, compile_constraints
 from genrecourse.schema import Feature, Schema
@@ -35,7 +36,7 @@ TABLE = pd.DataFrame(list(product(*GRID)), columns=NAMES)
 ENCODER = TableEncoder(SCHEMA).fit(TABLE)
 RULES = Rules(ENCODER)
 X = (2, "f", 1, "y", 0.6)  # a, b and d hold values that nobody else has
-STREAMS = 400  # independent sets of particles
+STREAMS = 300  # independent sets of particles
 
 
 def untrained(strength: float, seed: int = 0, keep: bool = True) -> RecourseDensity:
@@ -134,3 +135,136 @@ CASES: dict[str, Any] = {
         "increase": ["b"],
     },
 }
+SPREAD_OUT, STRONG = untrained(1.0, seed=1), untrained(4.0)
+
+
+@pytest.mark.parametrize("density", [SPREAD_OUT, STRONG], ids=["spread out", "strong"])
+@pytest.mark.parametrize("name", CASES)
+def test_draws_follow_the_exact_posterior(name: str, density: RecourseDensity) -> None:
+    """The decoding order is the trained one, whatever the rules speak of."""
+    found = drawn(density, CASES[name]).reshape(-1, len(SCHEMA))
+    assert variation(found, posterior(density, CASES[name])) < 0.05
+
+
+@pytest.mark.parametrize("name", ["lock two late ones", "one change", "equal"])
+def test_masks_alone_do_not(name: str) -> None:
+    """What the weights and the resampling are for: the same draws without them."""
+    F, request = request_of(CASES[name], n=STREAMS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("genrecourse.genre.within.RESAMPLE_BELOW", 0.0)
+        patch.setattr("genrecourse.genre.within._Foresight.__call__", lambda _, t, left: 0.0 * left)
+        draws = sample_within(
+            STRONG, F, 64, request, temperature=1.0, noise=Streams(0), spread=True
+        )
+    assert variation(draws.F.reshape(-1, len(SCHEMA)), posterior(STRONG, CASES[name])) > 0.3
+
+
+def test_a_few_draws_of_many_particles_and_the_first_alone() -> None:
+    constraints = CASES["lock two late ones"]
+    found, expected = drawn(STRONG, constraints, n=8), posterior(STRONG, constraints)
+    assert variation(found.reshape(-1, len(SCHEMA)), expected) < 0.05
+    for i in (0, 7):  # 400 draws of 20 states: 0.03 by chance
+        assert variation(found[:, i], expected) < 0.1
+
+
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+def test_a_temperature_is_that_of_each_factor(temperature: float) -> None:
+    """With one decoded feature left free, the posterior is its tempered softmax."""
+    constraints = {"lock": ["a", "b", "c"]}
+    F, request = request_of(constraints, n=STREAMS)
+    x = torch.as_tensor(F[:1])
+    own = x[:, STRONG.decoded]
+    with torch.no_grad():
+        logits = STRONG.net(x, own, STRONG.choice_cost(x)).double()[0, -1]
+    p = (logits.masked_fill(~STRONG.allowed(x)[0, -1], -torch.inf) / temperature).softmax(-1)
+    rows = F[:1].repeat(len(p), axis=0)
+    rows[:, -1] = STRONG.choices(x)[0, -1]
+    expected = {key(row): float(one) for row, one in zip(rows, p, strict=True) if one > 0}
+    draws = sample_within(STRONG, F, 64, request, temperature=temperature, noise=Streams(0))
+    assert variation(draws.F.reshape(-1, len(SCHEMA)), expected) < 0.05
+
+
+@pytest.mark.parametrize("spread", [True, False])
+def test_probabilities_are_those_of_the_density(spread: bool) -> None:
+    """log_prob under all masks and the mass they left make up log R."""
+    F, request = request_of(CASES["all at once"])
+    draws = sample_within(
+        STRONG, F, 64, request, temperature=0.7, noise=KeyedNoise(3), spread=spread
+    )
+    exact = STRONG.log_prob(torch.as_tensor(draws.F[0]), torch.as_tensor(F.repeat(64, axis=0)))
+    alive = np.isfinite(draws.log_prob[0])
+    assert alive.sum() > 30
+    found = (draws.log_prob + draws.log_weight)[0]
+    assert np.allclose(found[alive], exact.numpy()[alive], atol=1e-4)
+
+
+@pytest.mark.parametrize("keep", [True, False], ids=["keep", "plain bins"])
+@pytest.mark.parametrize("sigma", [0.0, 0.05])
+@pytest.mark.parametrize("name", CASES)
+def test_no_draw_breaks_a_rule(name: str, sigma: float, keep: bool) -> None:
+    for x in (X, (3, "m", 3, "x", np.nan), (0, "f", 4, None, 0.0)):
+        F, request = request_of(CASES[name], x)
+        draws = sample_within(
+            untrained(4.0, keep=keep),
+            F,
+            64,
+            request,
+            temperature=1.0,
+            noise=KeyedNoise(0),
+            sigma=sigma,
+            spread=True,
+        )
+        assert request.feasible(F[:, None], draws.F).all()
+
+
+def test_the_same_person_draws_the_same_in_any_company() -> None:
+    people = [(2, "f", 1, "y", 0.6), (0, "m", 4, "x", 0.0), (3, "f", 3, "z", np.nan)] * 9
+    table = pd.DataFrame(people, columns=NAMES)
+    given = {"people": {1: {"lock": "d"}, 5: {"max_changes": 1}}, "default": CASES["order"]}
+    request = compile_constraints(given, ENCODER, RULES, table)
+    F = ENCODER.features(table)
+    how: dict[str, Any] = {"temperature": 1.0, "noise": KeyedNoise(0)}
+    whole = sample_within(STRONG, F, 20, request, **how)
+    order = np.random.default_rng(0).permutation(len(F))[:11]
+    part = sample_within(STRONG, F[order], 20, request.take(order), **how)
+    assert np.array_equal(part.F, whole.F[order], equal_nan=True)
+    assert np.array_equal(part.log_prob, whole.log_prob[order])
+    assert not np.array_equal(whole.F[0], whole.F[1])
+
+
+def test_the_effective_sample_size_is_told() -> None:
+    def told(constraints: Any) -> float:
+        F, request = request_of(constraints)
+        draws = sample_within(
+            STRONG, F, 64, request, temperature=1.0, noise=KeyedNoise(0), spread=True
+        )
+        assert draws.ess is not None
+        return float(draws.ess[0])
+
+    assert told({}) == pytest.approx(64.0)
+    assert told({"max_changes": 0}) == pytest.approx(64.0)  # foreseen: all stay
+    assert 1.0 <= told(CASES["equal"]) < 40.0
+
+
+def test_nothing_left_is_x_itself() -> None:
+    F, request = request_of({"max_changes": 0})
+    draws = sample_within(STRONG, F, 5, request, temperature=1.0, noise=KeyedNoise(0))
+    assert np.array_equal(draws.F[0], F.repeat(5, axis=0))
+
+
+def test_rules_that_bind_nobody_draw_as_none_do() -> None:
+    F, request = request_of({"ranges": {"a": [0, 4]}})
+    ruled = sample_within(STRONG, F, 64, request, temperature=1.0, noise=KeyedNoise(0), spread=True)
+    free = sample(STRONG, F, 64, temperature=1.0, noise=KeyedNoise(0))
+    assert np.array_equal(ruled.F, free.F)
+
+
+def test_systematic_resampling_takes_each_as_often_as_it_weighs() -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.dirichlet(np.full(10, 0.3), size=50)
+    weights[:, 3] = 0.0
+    weights /= weights.sum(axis=1, keepdims=True)
+    picked = systematic(weights, 32, rng.random(50))
+    counts = np.array([np.bincount(row, minlength=10) for row in picked])
+    assert (np.abs(counts - 32 * weights) < 1).all()
+    assert (counts[:, 3] == 0).all()

@@ -9,7 +9,7 @@ particles have become uneven they are resampled: prefixes that go well with the 
 several times, the others dropped. A prefix that nothing can complete is dropped at once: the
 number and price of its changes, and the relations on what is still open (`relations.py`), are
 looked at in every step. The decoding order stays the fixed one that was trained
-(docs/decisions/0010).
+(docs/decisions/0011).
 
 As in `sample`, noise is keyed by the row's own content and chunks have one shape: a person's draws
 depend on the person and on their rules alone.
@@ -142,11 +142,11 @@ class _Swarm:
     def _choose(self, t: int, logits: Tensor) -> None:
         logits = logits.double().masked_fill(~self._each(self.base[:, t]), -torch.inf)
         moved, cost = self._each(self.moved[:, t]), self._each(self.price[:, t])
-        ok = self._each(self.open[:, t]) & self.budget.within(moved, cost)
-        ok &= self.relations.can_be_met(t, moved, cost)
+        meets = self.budget.within(moved, cost) & self.relations.can_be_met(t, moved, cost)
+        ok = self._each(self.open[:, t]) & meets
         if not self.density.keep:
             stuck = ~(ok & logits.isfinite()).any(-1)
-            logits[stuck, -1], ok[stuck, -1] = 0.0, True
+            logits[stuck, -1], ok[stuck, -1] = 0.0, meets[stuck, -1]
         log_p, log_q = logits.log_softmax(-1), (logits / self.temperature).log_softmax(-1)
         closed = ~ok
         left_p = log_p.masked_fill(closed, -torch.inf).logsumexp(-1)
@@ -286,7 +286,7 @@ class _Budget:
     def changes_left(self, moved: Tensor | None = None) -> Tensor:
         """(S, 1) how many changes are left, or (S, K + 1) after each choice; below 0: too many."""
         left = self.max_changes - self.spent[0][:, None]
-        return left if moved is None else left - moved
+        return left if moved is None else left - moved.double()
 
     def spend(self, moved: Tensor, cost: Tensor) -> None:
         self.spent[0].add_(moved)
@@ -399,8 +399,8 @@ class _Relations:
 def _jittered(
     density: RecourseDensity, F: Array, F_plus: Array, eps: Array, request: RequestRules
 ) -> Array:
-    """Alg. 2, line 6, where the rules let a number move on; a row that breaks one stays as it
-    was."""
+    """The noise of Algorithm 2 on numbers that changed, where the rules let them; a row that would
+    break one stays as it was."""
     moved = F_plus.copy()
     for i, j in enumerate(density.decoded.tolist()):
         if not bool(density.bins.is_number[i]):
