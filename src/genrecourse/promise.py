@@ -97,9 +97,7 @@ class Ground:
     def from_arrays(cls, arrays: dict[str, np.ndarray], cost: Cost, seed: int) -> Ground:
         """The inverse of `arrays`; a score that was not made yet is made when asked, the same."""
         ground = cls(arrays["Z"], arrays["favourable"], arrays["rejected"], cost, seed)
-        learned = {
-            k.removeprefix("score_"): a for k, a in arrays.items() if k.startswith("score_")
-        }
+        learned = {k.removeprefix("score_"): a for k, a in arrays.items() if k.startswith("score_")}
         if learned:
             vars(ground)["score"] = HeldOutScore.from_arrays(learned, ground.Z, cost, seed)
         return ground
@@ -175,6 +173,31 @@ def make_levels(
             )
         )
     return levels
+
+
+def level_arrays(levels: Sequence[Level]) -> dict[str, np.ndarray]:
+    """For a model file."""
+    parts = {}
+    for i, level in enumerate(levels):
+        numbers = [getattr(level, name) for name in _NUMBERS]
+        parts[f"{i}_numbers"] = np.array(numbers, dtype=np.float64)
+        for g, (favourable, share) in level.juries.items():
+            parts[f"{i}_favourable_{g}"], parts[f"{i}_share_{g}"] = favourable, share
+    return parts
+
+
+def levels_from_arrays(arrays: dict[str, np.ndarray]) -> list[Level]:
+    """The inverse of `level_arrays`."""
+    levels = []
+    for i in range(sum(name.endswith("numbers") for name in arrays)):
+        numbers = dict(zip(_NUMBERS, arrays[f"{i}_numbers"].tolist(), strict=True))
+        counts = {name: int(numbers[name]) for name in ("rows", "drawn", "favourable")}
+        juries = {g: (arrays[f"{i}_favourable_{g}"], arrays[f"{i}_share_{g}"]) for g in JURIES}
+        levels.append(Level(**{**numbers, **counts}, juries=juries))
+    return levels
+
+
+_NUMBERS = ("threshold", "served", "rows", "ess", "clipped", "drawn", "favourable")
 
 
 def plan_weights(rows: Array, plans: Array) -> tuple[Array, float]:
