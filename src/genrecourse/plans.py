@@ -259,7 +259,7 @@ class Plan:
         return said
 
     def _percent(self, share: float) -> str:
-        return self.language.number(f"{100 * share:.4g}" if share > 0.99 else f"{100 * share:.3g}")
+        return self.language.number(f"{100 * share:.3g}")
 
     def to_text(self) -> str:
         words = self.language
