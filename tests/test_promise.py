@@ -149,7 +149,7 @@ def test_the_effective_size_is_kishs() -> None:
 def level(threshold: float, favourable: int, drawn: int = 1000, served: float = 0.5) -> Level:
     """What single outcomes say alone: there are no juries."""
     none = {g: (np.zeros(0, dtype=int), np.zeros(0)) for g in JURIES}
-    return Level(threshold, served, 5000, 900.0, 0.0, drawn, favourable, none)
+    return Level(threshold, served, 400, 5000, 900.0, 0.0, drawn, favourable, none)
 
 
 def test_thresholds_are_tested_in_order_until_one_fails() -> None:
@@ -175,10 +175,18 @@ def test_an_outcome_share_p_promises_2p_minus_1() -> None:
     assert not choose([found], 2 * least - 1 + 1e-6, 0.1).holds
 
 
+def test_no_more_is_promised_than_so_many_plans_can_tell() -> None:
+    unanimous = {g: (np.full(900, g), np.full(900, 1 / 900)) for g in JURIES}
+    perfect = Level(0.5, 1.0, 100, 90_000, 9e4, 0.0, 90_000, 90_000, unanimous)
+    most = 1 - at_most(0, 100, 0.1 / 3)  # 0.967: an event never seen in 100 tries
+    assert choose([perfect], most - 1e-6, 0.1).holds
+    assert not choose([perfect], most + 1e-6, 0.1).holds
+
+
 def test_the_finest_basis_that_serves_enough_is_taken() -> None:
     unanimous = {g: (np.full(90, g), np.full(90, 1 / 90)) for g in JURIES}
-    few = Level(0.8, 0.3, 5000, 900.0, 0.0, 1000, 1000, unanimous)
-    many = Level(0.6, 0.9, 5000, 900.0, 0.0, 1000, 700, unanimous)
+    few = Level(0.8, 0.3, 400, 5000, 900.0, 0.0, 1000, 1000, unanimous)
+    many = Level(0.6, 0.9, 400, 5000, 900.0, 0.0, 1000, 700, unanimous)
     assert choose([few, many], 0.9, 0.1).jury == JURIES[0]  # outcomes alone serve 0.3 only
     assert choose([few], 0.9, 0.1).jury == 1  # nobody serves more
 
@@ -339,7 +347,7 @@ def test_a_promise_outlives_a_model_file(
 
 @pytest.mark.parametrize("share", [0, 1, 1.5, "much", True])
 def test_a_promise_is_a_share(fitted: NearestNeighbour, people: pd.DataFrame, share: Any) -> None:
-    with pytest.raises(UserError, match="promise is .* between 0 and 1"):
+    with pytest.raises(UserError, match=r"promise is .* between 0 and 1"):
         fitted.plans(people, promise=share)
     with pytest.raises(UserError, match="delta"):
         fitted.plans(people, promise=0.8, delta=share)

@@ -29,7 +29,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from genrecourse.binomial import at_least
+from genrecourse.binomial import at_least, at_most
 from genrecourse.cost import Cost
 from genrecourse.encoding import Array
 from genrecourse.errors import UserError
@@ -112,6 +112,7 @@ class Level:
 
     threshold: float
     served: float  # share of the rejected people looked at who have a plan above it
+    plans: int  # and how many plans these are
     rows: int  # training rows above it ...
     ess: float  # ... and how many they are worth, weighed: (sum w)^2 / sum w^2
     clipped: float  # share of the weight that the cap took away
@@ -127,7 +128,13 @@ class Level:
         return jury_p_value(favourable, weight, jury, 1 - share) <= delta
 
     def could_pass(self, jury: int, share: float, delta: float) -> bool:
-        """Would it pass had every outcome been favourable? Looks at no outcome."""
+        """Would it pass had every outcome been favourable? Looks at no outcome.
+
+        Nor is more promised than so many plans could tell: people for whom there is none like them
+        may be as many as an event that was never seen in so many tries.
+        """
+        if 1 - share < at_most(0, self.plans, delta):
+            return False
         if jury == 1:
             return 2 * at_least(self.drawn, self.drawn, delta) - 1 >= share
         favourable, weight = self.juries[jury]
@@ -164,6 +171,7 @@ def make_levels(
             Level(
                 threshold=float(threshold),
                 served=float(plans.sum() / n_people),
+                plans=int(plans.sum()),
                 rows=int(above.sum()),
                 ess=effective_size(weight),
                 clipped=clipped,
@@ -191,13 +199,13 @@ def levels_from_arrays(arrays: dict[str, np.ndarray]) -> list[Level]:
     levels = []
     for i in range(sum(name.endswith("numbers") for name in arrays)):
         numbers = dict(zip(_NUMBERS, arrays[f"{i}_numbers"].tolist(), strict=True))
-        counts = {name: int(numbers[name]) for name in ("rows", "drawn", "favourable")}
+        counts = {name: int(numbers[name]) for name in ("plans", "rows", "drawn", "favourable")}
         juries = {g: (arrays[f"{i}_favourable_{g}"], arrays[f"{i}_share_{g}"]) for g in JURIES}
         levels.append(Level(**{**numbers, **counts}, juries=juries))
     return levels
 
 
-_NUMBERS = ("threshold", "served", "rows", "ess", "clipped", "drawn", "favourable")
+_NUMBERS = ("threshold", "served", "plans", "rows", "ess", "clipped", "drawn", "favourable")
 
 
 def plan_weights(rows: Array, plans: Array) -> tuple[Array, float]:
