@@ -129,7 +129,7 @@ def draw(path: Path = PICTURE) -> None:
             half = 1.96 * np.std(each, ddof=1) / len(each) ** 0.5 if len(each) > 1 else np.nan
             points.setdefault(dataset, []).append(Point(share, float(np.mean(each)), float(half)))
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
-    for ax, (name, points) in zip(figure.subplots(1, 2), found.items(), strict=True):
+    for ax, points in zip(figure.subplots(1, 2), found.values(), strict=True):
         curves(ax, points)
         ax.set_xlabel("promise")
         ax.set_ylim(top=1.02)
