@@ -321,6 +321,22 @@ def test_plans_below_the_threshold_are_not_shown(
     assert "a promise was asked for" in lost[0].reason
 
 
+def test_alternatives_reach_the_threshold_too(
+    fitted: NearestNeighbour, people: pd.DataFrame
+) -> None:
+    one, several = (fitted.plans(people[:60], n, promise=0.8) for n in (1, 3))
+    assert [p.person for p in one if p.every] == [p.person for p in several if p.every]
+    made = fitted.promise(0.8)
+    assert fitted._ground is not None
+    assert made.threshold is not None
+    scores = fitted._ground.score(fitted.encoder_.encode(several.x_plus()))
+    assert len(scores) > len(one.shown)
+    assert (scores >= made.threshold).all()
+    assert all(each.promise == made for each in several.shown)
+    every = fitted.plans(people[:60], 3).shown
+    assert len(every) > len(several.shown)
+
+
 def test_what_no_data_support_is_not_promised(
     fitted: NearestNeighbour, people: pd.DataFrame
 ) -> None:

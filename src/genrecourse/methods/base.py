@@ -354,26 +354,24 @@ class Method(BaseEstimator):
         )
 
     def _promised(self, plans: Plans, made: Promise) -> Plans:
-        """Plans that reach the promise's threshold; who has none is told so."""
-        ground = self._ground
-        assert ground is not None
-        shown = plans.shown
-        keep = iter(np.zeros(len(shown), dtype=bool))
-        if shown and made.threshold is not None:
-            keep = iter(ground.score(self.encoder_.encode(plans.x_plus())) >= made.threshold)
-        code = "no-promise" if made.holds else "cannot-promise"
+        """Plans that reach the promise's threshold; whose first one does not is told so: what was
+        tested is the method's first choice."""
+        assert self._ground is not None
+        reached = np.zeros(len(plans.shown), dtype=bool)
+        if len(reached) and made.threshold is not None:
+            scores = self._ground.score(self.encoder_.encode(plans.x_plus()))
+            reached = scores >= made.threshold
+        code, left = "no-promise" if made.holds else "cannot-promise", iter(reached)
 
         def told(plan: Plan) -> Plan:
-            if plan.status != "ok":
-                return plan
-            every = [replace(each, alternatives=()) for each in plan.every if next(keep)]
-            if not every:
+            first, *others = ((each, next(left)) for each in plan.every)
+            if not first[1]:
                 about = (plan.person, "no-plan", plan.score_before, plan.cutoff)
                 return Plan(*about, reason_code=code, promise=made, language=plan.language)
-            rest = tuple(replace(each, promise=made) for each in every[1:])
-            return replace(every[0], promise=made, alternatives=rest)
+            rest = tuple(replace(each, promise=made) for each, fine in others if fine)
+            return replace(plan, promise=made, alternatives=rest)
 
-        return Plans(tuple(told(plan) for plan in plans))
+        return Plans(tuple(told(plan) if plan.every else plan for plan in plans))
 
     def _enduring(self, plans: Plans) -> Plans:
         """Plans that tell how they fare once h is trained again, or if done imprecisely."""
