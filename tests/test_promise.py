@@ -388,16 +388,16 @@ def test_on_the_loan_table_the_truth_agrees() -> None:
     """h has learned from outcomes; promised are decisions, which only the mechanism knows."""
     data = load_dataset("loan", seed=0)
     assert data.truth is not None
-    X, y = data.X_train[:2500], (data.y_train[:2500] == "yes").to_numpy()
+    X, y = data.X_train[:2500], data.y_train[:2500].to_numpy()
     numbers = ["income", "savings", "debt", "amount", "duration", "job_years"]
 
     def read(table: pd.DataFrame) -> Array:
         return np.log1p(table[numbers].to_numpy(dtype=float).clip(min=0))
 
     model = LogisticRegression(max_iter=1000).fit(read(X), y)
-    classifier = Classifier(lambda table: model.predict_proba(read(table))[:, 1], favourable="yes")
-    method = NearestNeighbour(classifier, data.schema, gamma=0.6)
-    method.fit(X, data.y_train[:2500])
+    method = NearestNeighbour(
+        lambda table: model.predict_proba(read(table))[:, 1], data.schema, gamma=0.6
+    ).fit(X, y)
     plans = method.plans(data.X_test[:300], promise=0.8)
     asked = [plan for plan in plans if plan.status != "already-accepted"]
     shown = plans.x_plus()
