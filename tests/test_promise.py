@@ -265,6 +265,7 @@ def test_a_score_does_not_depend_on_the_rows_own_outcome() -> None:
     again = HeldOutScore(cost).fit(Z, favourable)
     assert again.of_training()[7] == score.of_training()[7] == score(Z[[7]])[0]
     assert (again.of_training() != score.of_training()).any()  # the others' scores did see it
+    assert (score(Z) == score.of_training()).all()  # a copy is asked about as the row itself
     near = Z[[7]] + 1e-4  # nor does that of a near copy
     assert again(near) == pytest.approx(score(near))
     loaded = HeldOutScore.from_arrays(score.arrays(), Z, cost, 0)

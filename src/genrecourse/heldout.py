@@ -31,7 +31,8 @@ class HeldOutScore:
         place = np.unique(Z, axis=0, return_inverse=True)[1].reshape(-1)
         rng = np.random.default_rng([self.seed, 5])
         self.fold_ = (rng.permutation(place.max() + 1) % N_FOLDS)[place]
-        self.trees_, self.prior_, self.step_ = [], np.zeros(N_FOLDS), np.zeros(N_FOLDS)
+        self.trees_: list[Trees] = []
+        self.prior_, self.step_ = np.zeros(N_FOLDS), np.zeros(N_FOLDS)
         for f in range(N_FOLDS):
             others = self.fold_ != f
             self._fit_fold(f, Z[others], favourable[others])
