@@ -408,6 +408,8 @@ def test_spread_takes_the_best_and_then_what_differs() -> None:
     assert spread(moved, worth, 4) == [0, 3, 2]  # the second changes what the first does
     assert spread(moved, worth, 4, first=2) == [2, 3]  # the others change all that it does
     assert spread(moved, np.array([2.0, 1.9, 0.5, 1.7]), 4) == [0, 3]  # the third is not worth it
+    assert spread(moved, np.array([2.0, 1.9, 0.5, 1.7]), 4, worse=np.inf) == [0, 3, 2]
+    assert spread(moved, np.array([2.0, 1.9, -np.inf, 1.7]), 4, worse=np.inf) == [0, 3]
     assert spread(moved[:0], worth[:0], 3) == []
 
 

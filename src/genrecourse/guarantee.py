@@ -9,7 +9,7 @@ the way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -115,12 +115,16 @@ class Gate:
         opened: dict[int, list[Opening]] = {int(i): [] for i in people}
         now = self._n_open(self.rules, people)
         for relaxed in self.relaxed() if len(people) else ():
-            for some, touching in _gained(people, self._n_open(relaxed.rules, people) > now):
-                found = self.trial.search(relaxed.rules, some, touching=touching)
-                checked = self._checked(some, found, relaxed.rules, 1)
-                for row in np.flatnonzero(checked.holds):
-                    opening = self._opening(relaxed, checked, int(row), words)
-                    opened[int(checked.person[row])].append(opening)
+            some, touching = people, None  # of a rule on the plan as a whole
+            if relaxed.feature is not None:
+                touching = self.encoder.schema.names.index(relaxed.feature.name)
+                more = self.trial.n_open(relaxed.rules, people, touching) > now[:, touching]
+                some = people[more]  # of the others the rule keeps nothing
+            found = self.trial.search(relaxed.rules, some, touching=touching)
+            checked = self._checked(some, found, relaxed.rules, 1)
+            for row in np.flatnonzero(checked.holds):
+                opening = self._opening(relaxed, checked, int(row), words)
+                opened[int(checked.person[row])].append(opening)
         return {i: tuple(sorted(each, key=lambda o: o.cost)) for i, each in opened.items()}
 
     def _opening(self, relaxed: Relaxed, checked: Checked, row: int, words: Wording) -> Opening:
@@ -158,16 +162,6 @@ class Gate:
             for j, feature in enumerate(self.encoder.schema)
             if checked.moved[row, j]
         )
-
-
-def _gained(people: np.ndarray, more: np.ndarray) -> Iterator[tuple[np.ndarray, int | None]]:
-    """Who has to be tried again without a rule, and which feature must change. more: (n, d), where
-    the rule kept values from a feature; a rule that kept none is about several features, or about
-    the plan as a whole, and then anything may be the way."""
-    if not more.any():
-        yield people, None
-    for j in np.flatnonzero(more.any(axis=0)):
-        yield people[more[:, j]], int(j)
 
 
 @dataclass(frozen=True)

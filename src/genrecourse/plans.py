@@ -199,10 +199,8 @@ class Plan:
         if self.status == "ok":
             return ""
         code, words = self.reason_code or self.status, self.language
-        if f"reasons.{code}" in words:
-            said = words(f"reasons.{code}")
-        else:
-            said = words("reasons.other", code=code)
+        name = f"reasons.{code}" if f"reasons.{code}" in words else "reasons.other"
+        said = words(name, code=code)
         return f"{said} {self._evidence}" if self.evidence else said
 
     @property

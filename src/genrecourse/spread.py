@@ -15,11 +15,14 @@ REPEAT = 0.5  # of Score that a plan loses which changes just what another one d
 WORSE = 1.0  # of Score that an alternative may be worth less than the first: a lost validity
 
 
-def spread(moved: np.ndarray, worth: Array, n: int, first: int | None = None) -> list[int]:
+def spread(
+    moved: np.ndarray, worth: Array, n: int, first: int | None = None, worse: float = WORSE
+) -> list[int]:
     """At most n of the k plans, in the order to show them.
 
-    moved: (k, d) booleans, the features that each changes. worth: (k,) in units of Score. first:
-    the one that comes first, whatever it is worth; None: the best.
+    moved: (k, d) booleans, the features that each changes. worth: (k,) in units of Score; what is
+    worth nothing (-inf) comes first or not at all. first: the one that comes first, whatever it is
+    worth; None: the best. worse: how much less than the first another may be worth.
     """
     chosen = [int(worth.argmax()) if first is None else first] if len(worth) else []
     repeats, is_new = np.zeros(len(worth)), np.ones(len(worth), dtype=bool)
@@ -28,7 +31,7 @@ def spread(moved: np.ndarray, worth: Array, n: int, first: int | None = None) ->
         shared = (moved & last).sum(axis=1) / np.maximum(1, (moved | last).sum(axis=1))
         repeats = np.maximum(repeats, shared)
         is_new &= (last & ~moved).any(axis=1)
-        open_ = is_new & (worth >= worth[chosen[0]] - WORSE)
+        open_ = is_new & (worth > -np.inf) & (worth >= worth[chosen[0]] - worse)
         if not open_.any():
             break
         chosen.append(int(np.where(open_, worth - REPEAT * repeats, -np.inf).argmax()))

@@ -23,7 +23,8 @@ from genrecourse.cost import Cost
 from genrecourse.encoding import Array, TableEncoder
 from genrecourse.requests import RequestRules
 
-CHECKED = 4  # times as many rows as are wanted are shown to h, cheapest first, under a request
+CHECKED = 4  # times as many rows as are wanted are shown to h, cheapest first, under a request ...
+MOST_CHECKED = 4096  # ... and then more, up to about so many
 BLOCK_ENTRIES = 1_000_000  # entries of one block of costs: 8 MB, a handful of them at a time
 
 
@@ -156,15 +157,33 @@ def nearest_within(
         for j in range(F.shape[1]):
             ok = mine.allowed(j, x[..., j], offers[..., j])
             offers[..., j] = np.where(ok, offers[..., j], x[..., j])
+        offers = _distinct(offers[0])[None]
         price = np.where(mine.feasible(x, offers), mine.cost(x, offers), np.inf)[0]
-        cheapest = np.argsort(price, kind="stable")[: CHECKED * k]
-        cheapest = cheapest[np.isfinite(price[cheapest])]
-        if len(cheapest) == 0:
-            continue
-        found = offers[0, cheapest]
-        good = np.flatnonzero(confidence(request.encoder.from_features(found)) > 0.5)[:k]
-        F_plus[i, : len(good)], cost[i, : len(good)] = found[good], price[cheapest[good]]
+        order = np.argsort(price, kind="stable")[: int(np.isfinite(price).sum())]
+        found = _first_accepted(offers[0, order], request, k, confidence)
+        F_plus[i, : len(found)] = offers[0, order[found]]
+        cost[i, : len(found)] = price[order[found]]
     return F_plus, cost
+
+
+def _first_accepted(
+    rows: Array, request: RequestRules, k: int, confidence: Callable[[Array], Array]
+) -> np.ndarray:
+    """The first k rows that h accepts; it is shown more and more of them, but not all."""
+    good: list[int] = []
+    start, size = 0, CHECKED * k
+    while start < min(len(rows), MOST_CHECKED) and len(good) < k:
+        Z = request.encoder.from_features(rows[start : start + size])
+        good += (start + np.flatnonzero(confidence(Z) > 0.5)).tolist()
+        start, size = start + size, CHECKED * size
+    return np.array(good[:k], dtype=int)
+
+
+def _distinct(rows: Array) -> Array:
+    """Rows without their copies: what is carried over makes many targets the same."""
+    mixed = np.random.default_rng(0).random(rows.shape[1])
+    _, first = np.unique(np.nan_to_num(rows, nan=-7.0) @ mixed, return_index=True)
+    return rows[first]
 
 
 def make_pairs(

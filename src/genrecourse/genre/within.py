@@ -30,6 +30,8 @@ from genrecourse.relations import Possible, Relation
 from genrecourse.requests import RequestRules
 
 PARTICLES = 64  # at least so many a row, whatever number of draws is asked for
+MANY = 1024  # for a row whose particles were hardly worth anything ...
+SPARSE = 0.25  # ... on the way: an effective sample size below this share of them
 RESAMPLE_BELOW = 0.5  # of the particles: an effective sample size below this is resampled
 
 
@@ -50,34 +52,61 @@ def sample_within(
     """n draws for each row of F (N, d) that keep the rules of the request.
 
     They follow R_theta at this temperature, restricted to the rules, up to what a finite number of
-    particles can. `spread`: for a selection, all that the particles found, whatever its weight,
-    n being their number. A row whose particles all died is given x itself, at log_prob -inf.
+    particles can: rows that had few worth anything are drawn again from many more. `spread`: for a
+    selection, which wants variety and does the weighing itself: all that n particles found,
+    whatever its weight. A row whose particles all died is given x itself, at log_prob -inf.
     """
-    if len(F) == 0:
-        nothing = np.zeros((0, n))
-        return Draws(np.zeros((0, n, F.shape[1])), nothing, nothing, np.zeros(0))
-    n_particles = n if spread else max(particles, n)
+    how = (temperature, noise, lam)
+    if spread:
+        parts = _swarms(density, F, n, request, *how, n_particles=n, spread=True)
+    else:
+        parts = _swarms(density, F, n, request, *how, n_particles=max(particles, n))
+        hard = np.flatnonzero(parts[3] < SPARSE * max(particles, n))
+        if len(hard):
+            many = max(MANY, n)
+            again = _swarms(density, F[hard], n, request.take(hard), *how, n_particles=many)
+            for part, better in zip(parts, again, strict=True):
+                part[hard] = better
+    chosen, log_prob, log_weight, ess = parts
+    F_plus = np.repeat(F[:, None, :], n, axis=1)
+    F_plus[:, :, density.decoded.numpy()] = chosen
+    if sigma > 0:
+        eps = sigma * noise.normal(noise.keys(F), (n, len(density.decoded)), offset=2**40)
+        F_plus = _jittered(density, F, F_plus, eps, request)
+    return Draws(F_plus, log_prob, log_weight, ess)
+
+
+def _swarms(
+    density: RecourseDensity,
+    F: Array,
+    n: int,
+    request: RequestRules,
+    temperature: float,
+    noise: KeyedNoise,
+    lam: float | None,
+    *,
+    n_particles: int,
+    spread: bool = False,
+) -> tuple[Array, Array, Array, Array]:
+    """All rows in padded chunks of one shape: values (N, n, m), log_prob, log_weight, ess."""
     rows = max(1, CHUNK_SEQUENCES // n_particles)
     keys, m = noise.keys(F), len(density.decoded)
-    parts = []
+    parts = [(np.zeros((0, n, m)), np.zeros((0, n)), np.zeros((0, n)), np.zeros(0))]
     for i in range(0, len(F), rows):
         pad = np.minimum(np.arange(i, i + rows), len(F) - 1)
         u = noise.uniform(keys[pad], (n_particles, m))
         turns = noise.uniform(keys[pad], (m + 1,), offset=2**41)
         swarm = _Swarm(density, F[pad], request.take(pad), n_particles, temperature, u, lam)
         swarm.run(turns)
-        part = list(swarm.everything() if spread else swarm.draws(n, turns[:, -1]))
-        if not spread:  # resampling sorts; a draw must not be known by its number
+        if spread:
+            part = swarm.everything()
+        else:  # resampling sorts, and a draw must not be known by its number
             order = noise.uniform(keys[pad], (n,), offset=2**42).argsort(axis=1)
-            part[:3] = [_reorder(values, order) for values in part[:3]]
-        parts.append([values[: min(rows, len(F) - i)] for values in part])
-    chosen, log_prob, log_weight, ess = (np.concatenate(p) for p in zip(*parts, strict=True))
-    F_plus = np.repeat(F[:, None, :], n, axis=1)
-    F_plus[:, :, density.decoded.numpy()] = chosen
-    if sigma > 0:
-        eps = sigma * noise.normal(keys, (n, m), offset=2**40)
-        F_plus = _jittered(density, F, F_plus, eps, request)
-    return Draws(F_plus, log_prob, log_weight, ess)
+            part = swarm.draws(n, turns[:, -1], order)
+        stop = min(rows, len(F) - i)
+        parts.append((part[0][:stop], part[1][:stop], part[2][:stop], part[3][:stop]))
+    values, log_prob, log_weight, ess = (np.concatenate(p) for p in zip(*parts, strict=True))
+    return values, log_prob, log_weight, ess
 
 
 class _Swarm:
@@ -214,10 +243,10 @@ class _Swarm:
             self.ess,
         )
 
-    def draws(self, n: int, u: Array) -> tuple[Array, Array, Array, Array]:
-        """The same for n draws of equal weight."""
+    def draws(self, n: int, u: Array, order: np.ndarray) -> tuple[Array, Array, Array, Array]:
+        """The same for n draws of equal weight, put in an order."""
         chosen, log_prob, log_mass, ess = self.everything()
-        i = systematic(self._weights(), n, u)
+        i = _reorder(systematic(self._weights(), n, u), order)
         return _reorder(chosen, i), _reorder(log_prob, i), _reorder(log_mass, i), ess
 
 

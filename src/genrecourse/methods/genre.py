@@ -556,7 +556,7 @@ class GenRe(Method):
         k, d = OFFERED * n, F.shape[1]
         found = np.repeat(F[:, None, :], k, axis=1)  # a place that stays empty changes nothing
         for i in range(len(F)):
-            picks = spread(moved[i], merit[i], k)
+            picks = spread(moved[i], merit[i], k, worse=np.inf)
             found[i, : len(picks)] = draws.F[i, picks]
         if self.refine:
             again = np.repeat(np.arange(len(F)), k)
