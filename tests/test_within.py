@@ -136,14 +136,21 @@ CASES: dict[str, Any] = {
     },
 }
 SPREAD_OUT, STRONG = untrained(1.0, seed=1), untrained(4.0)
+PLAIN_BINS = untrained(4.0, keep=False)
 
 
-@pytest.mark.parametrize("density", [SPREAD_OUT, STRONG], ids=["spread out", "strong"])
 @pytest.mark.parametrize("name", CASES)
-def test_draws_follow_the_exact_posterior(name: str, density: RecourseDensity) -> None:
+def test_draws_follow_the_exact_posterior(name: str) -> None:
     """The decoding order is the trained one, whatever the rules speak of."""
-    found = drawn(density, CASES[name]).reshape(-1, len(SCHEMA))
-    assert variation(found, posterior(density, CASES[name])) < 0.05
+    found = drawn(STRONG, CASES[name]).reshape(-1, len(SCHEMA))
+    assert variation(found, posterior(STRONG, CASES[name])) < 0.05
+
+
+@pytest.mark.parametrize("name", ["one change", "two changes", "if then"])
+def test_and_where_it_is_spread_out(name: str) -> None:
+    """A limit on changes is felt at the end only: without foresight 0.07 for one change."""
+    found = drawn(SPREAD_OUT, CASES[name]).reshape(-1, len(SCHEMA))
+    assert variation(found, posterior(SPREAD_OUT, CASES[name])) < 0.05
 
 
 @pytest.mark.parametrize("name", ["lock two late ones", "one change", "equal"])
@@ -198,23 +205,21 @@ def test_probabilities_are_those_of_the_density(spread: bool) -> None:
     assert np.allclose(found[alive], exact.numpy()[alive], atol=1e-4)
 
 
-@pytest.mark.parametrize("keep", [True, False], ids=["keep", "plain bins"])
+@pytest.mark.parametrize("density", [STRONG, PLAIN_BINS], ids=["keep", "plain bins"])
 @pytest.mark.parametrize("sigma", [0.0, 0.05])
-@pytest.mark.parametrize("name", CASES)
-def test_no_draw_breaks_a_rule(name: str, sigma: float, keep: bool) -> None:
-    for x in (X, (3, "m", 3, "x", np.nan), (0, "f", 4, None, 0.0)):
-        F, request = request_of(CASES[name], x)
-        draws = sample_within(
-            untrained(4.0, keep=keep),
-            F,
-            64,
-            request,
-            temperature=1.0,
-            noise=KeyedNoise(0),
-            sigma=sigma,
-            spread=True,
-        )
-        assert request.feasible(F[:, None], draws.F).all()
+def test_no_draw_breaks_a_rule(sigma: float, density: RecourseDensity) -> None:
+    """Every kind of rule, each on people who are as they are, on a bin, and with values missing."""
+    people = [X, (3, "m", 3, "x", np.nan), (0, "f", 4, None, 0.0)]
+    table = pd.DataFrame(people * len(CASES), columns=NAMES)
+    given = dict(enumerate(r for r in CASES.values() for _ in people))
+    request = compile_constraints({"people": given}, ENCODER, RULES, table)
+    F = ENCODER.features(table)
+    how: dict[str, Any] = {"temperature": 1.0, "noise": KeyedNoise(0), "sigma": sigma}
+    draws = sample_within(density, F, 64, request, spread=True, **how)
+    assert request.feasible(F[:, None], draws.F).all()
+    if density.keep:  # no mere standing still; without keep every way may be too dear, or closed
+        moved = np.abs(np.nan_to_num(draws.F - F[:, None])) > 0
+        assert moved.any(axis=(1, 2)).all()
 
 
 def test_the_same_person_draws_the_same_in_any_company() -> None:
