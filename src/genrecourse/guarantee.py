@@ -20,7 +20,7 @@ from genrecourse.constraints import RuleBook
 from genrecourse.cost import Cost
 from genrecourse.encoding import TOLERANCE, Array, TableEncoder, unchanged
 from genrecourse.enumeration import Enumeration, Found, Menu
-from genrecourse.plans import Change, Evidence, Opening, Plan, Plans, cell_value
+from genrecourse.plans import Change, Evidence, Opening, Plan, Plans, Row, cell_value
 from genrecourse.relaxations import Relaxed
 from genrecourse.schema import plain
 from genrecourse.spread import spread
@@ -285,6 +285,7 @@ class _Told:
             score_after=float(part.score[row]),
             cost=float(part.cost[row]),
             log_likelihood=likelihood if np.isfinite(likelihood) else None,
+            row=Row(part.table, row),
             language=self.words,
         )
 

@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from typing import Any, overload
 
+import numpy as np
 import pandas as pd
 
+from genrecourse.binomial import Share
 from genrecourse.errors import UserError
+from genrecourse.promise import Promise
 from genrecourse.schema import Feature, plain
 from genrecourse.wording import Wording, english
 
@@ -128,6 +131,14 @@ class Opening:
         }
 
 
+@dataclass(frozen=True)
+class Row:
+    """A whole x_plus, as the row of a table that many plans share."""
+
+    table: pd.DataFrame
+    place: int
+
+
 # ---- one person -----------------------------------------------------------------------------
 
 
@@ -148,6 +159,10 @@ class Plan:
     openings: tuple[Opening, ...] = ()  # rules that block: what each alone keeps from being a plan
     cheapest: Evidence | None = None  # no change of one or of two features costs less
     alternatives: tuple[Plan, ...] = ()  # further plans, which change other features
+    retrained: Share | None = None  # copies of h, trained again, that accept it (`endurance`)
+    imprecise: Share | None = None  # noisy copies of x_plus that h accepts
+    promise: Promise | None = None  # that was asked for; with "ok", it is made
+    row: Row | None = field(default=None, repr=False, compare=False)  # the whole x_plus
     language: Wording = field(default_factory=english, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -155,7 +170,17 @@ class Plan:
             raise ValueError(f"the status '{self.status}' is none of {STATUSES}")
         if (self.status == "no-plan") != bool(self.reason_code):
             raise ValueError(f"the status '{self.status}' with the reason '{self.reason_code}'")
-        told = (self.score_after, self.cost, self.log_likelihood) != (None, None, None)
+        told = any(
+            value is not None
+            for value in (
+                self.score_after,
+                self.cost,
+                self.log_likelihood,
+                self.retrained,
+                self.imprecise,
+                self.row,
+            )
+        )
         if self.status != "ok" and (self.changes or told or self.alternatives):
             raise ValueError(f"a plan with the status '{self.status}' must not be told")
 
@@ -213,6 +238,27 @@ class Plan:
             parts.append(words("plan.cheapest", most=self.cheapest.most))
         return ", ".join(parts)
 
+    @property
+    def prospects(self) -> list[str]:
+        """A sentence each: what is promised, and what it bears."""
+        words, said = self.language, []
+        if self.promise is not None and self.status == "ok":
+            said.append(
+                words(
+                    "plan.promise",
+                    share=self._percent(self.promise.share),
+                    confidence=self._percent(1 - self.promise.delta),
+                )
+            )
+        for name, share in (("retrained", self.retrained), ("imprecise", self.imprecise)):
+            if share is not None:
+                low, high = self._percent(share.low), self._percent(share.high)
+                said.append(words(f"plan.{name}", k=share.k, n=share.n, low=low, high=high))
+        return said
+
+    def _percent(self, share: float) -> str:
+        return self.language.number(f"{100 * share:.3g}")
+
     def to_text(self) -> str:
         words = self.language
         if self.status != "ok":
@@ -225,6 +271,7 @@ class Plan:
                 lines.append(f"  {words('plan.another')}")
             lines += [f"  {change.to_text()}" for change in plan.changes]
             lines.append(f"  {plan.facts}")
+            lines += [f"  {sentence}" for sentence in plan.prospects]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -237,6 +284,7 @@ class Plan:
             "evidence": self.evidence.to_dict() if self.evidence else None,
             "openings": [opening.to_dict() for opening in self.openings],
             "cutoff": self.cutoff,
+            "promise": self.promise.to_dict() if self.promise else None,
             **self._told(),
             "alternatives": [plan._told() for plan in self.alternatives],
         }
@@ -249,6 +297,8 @@ class Plan:
             "cost": self.cost,
             "log_likelihood": self.log_likelihood,
             "cheapest": self.cheapest.to_dict() if self.cheapest else None,
+            "retrained": self.retrained.to_dict() if self.retrained else None,
+            "imprecise": self.imprecise.to_dict() if self.imprecise else None,
             "changes": [change.to_dict() for change in self.changes],
         }
 
@@ -266,7 +316,8 @@ class Plan:
         for plan in self.every or (self,):
             if plan is not self:
                 parts.append(f"<p>{escape(self.language('plan.another'))}</p>")
-            parts.append(f"{plan.changes_html()}<p><small>{escape(plan.facts)}</small></p>")
+            facts = "<br>".join(escape(each) for each in [plan.facts, *plan.prospects])
+            parts.append(f"{plan.changes_html()}<p><small>{facts}</small></p>")
         return f"<div>{''.join(parts)}</div>"
 
     def changes_html(self) -> str:
@@ -315,6 +366,40 @@ class Plans(Sequence[Plan]):
             raise UserError(f"{len(found)} people have the label {label!r}; take one by position")
         some = ", ".join(repr(plan.person) for plan in self.plans[:3])
         raise UserError(f"no plan for {label!r}; the {len(self)} people begin with {some}")
+
+    # ---- every plan shown, the first of each person and the alternatives ----------------------
+
+    @property
+    def shown(self) -> list[Plan]:
+        return [each for plan in self.plans for each in plan.every]
+
+    def x_plus(self) -> pd.DataFrame:
+        """The whole row of every plan shown, in original units; the index names the person."""
+        shown, parts, order = self.shown, [], []
+        rows = [each.row for each in shown]
+        if any(row is None for row in rows):
+            raise UserError("these plans do not hold whole rows: ask the method for them again")
+        tables = {id(row.table): row.table for row in rows if row is not None}
+        for key, table in tables.items():
+            mine = [i for i, row in enumerate(rows) if row is not None and id(row.table) == key]
+            parts.append(table.iloc[[rows[i].place for i in mine]])  # type: ignore[union-attr]
+            order += mine
+        found = pd.concat(parts) if parts else pd.DataFrame()
+        return found.iloc[np.argsort(order)].set_axis([each.person for each in shown])
+
+    def with_shown(self, values: Sequence[dict[str, Any]]) -> Plans:
+        """The same plans, with these fields set in every plan shown, in the order of `shown`."""
+        left = iter(values)
+
+        def told(plan: Plan) -> Plan:
+            if plan.status != "ok":
+                return plan
+            first, *rest = (replace(each, **next(left)) for each in plan.every)
+            return replace(first, alternatives=tuple(rest))
+
+        return Plans(tuple(told(plan) for plan in self.plans))
+
+    # ---- in words and as data -----------------------------------------------------------------
 
     def to_text(self) -> str:
         return "\n\n".join([*(plan.to_text() for plan in self.plans), *self._note])

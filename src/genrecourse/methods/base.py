@@ -7,7 +7,7 @@ import inspect
 import os
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from genrecourse.classifier import Classifier, fit_mlp
 from genrecourse.constraints import RuleBook, Rules
 from genrecourse.cost import Cost
 from genrecourse.encoding import Array, TableEncoder, unchanged
+from genrecourse.endurance import imprecise, retrained
 from genrecourse.enumeration import Menu
 from genrecourse.errors import UserError
 from genrecourse.genre.refine import fewest
@@ -27,7 +28,18 @@ from genrecourse.genre.select import SHORTFALL
 from genrecourse.guarantee import Gate, Offers, guaranteed
 from genrecourse.methods.request import check_safety, check_settings
 from genrecourse.noise import KeyedNoise
-from genrecourse.plans import Plans
+from genrecourse.plans import Plan, Plans
+from genrecourse.promise import (
+    DELTA,
+    Ground,
+    Level,
+    Promise,
+    check_promise,
+    choose,
+    level_arrays,
+    levels_from_arrays,
+    make_levels,
+)
 from genrecourse.relaxations import Relaxed, relaxed_request, relaxed_schema
 from genrecourse.requests import RequestRules, compile_constraints
 from genrecourse.schema import Schema
@@ -36,6 +48,7 @@ from genrecourse.wording import Wording
 
 N_PROBES = 64  # training rows by whose scores a classifier is known again
 FEWEST = 3  # plans whose changes are undone where the fewest are asked for, at least
+AS_FITTED = repr((False, []))  # the key of a promise about plans without any option
 CHANGE = 0.1  # of Score that a change less is worth where the fewest are asked for
 
 
@@ -60,6 +73,8 @@ class Method(BaseEstimator):
 
     # parameters that are dataclasses, so that a model file can name their fields and nothing else
     _records: ClassVar[dict[str, type[Any]]] = {}
+    # whether a model file holds training rows with their outcomes, for promises made after loading
+    _keeps_ground: ClassVar[bool] = False
 
     def __init__(self, classifier: Any = None, schema: Schema | None = None, *, seed: int = 0):
         self.classifier = classifier
@@ -113,11 +128,15 @@ class Method(BaseEstimator):
         favourable = (
             scores > self.classifier_.cutoff if y is None else self.classifier_.is_favourable(y)
         )
-        self._fit(
-            TrainingRows(
-                self.encoder_.from_features(F), F, favourable, self.classifier_.confidence(scores)
-            )
+        rows = TrainingRows(
+            self.encoder_.from_features(F), F, favourable, self.classifier_.confidence(scores)
         )
+        self._ground = None  # h's own decisions say nothing of the real ones
+        if y is not None:
+            rejected = rows.confidence <= 0.5
+            self._ground = Ground.some(rows.Z, favourable, rejected, self.cost_, self.seed)
+        self._levels: dict[str, list[Level]] = {}
+        self._fit(rows)
         self._fitted = True
         return self
 
@@ -181,8 +200,9 @@ class Method(BaseEstimator):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write what was learned to a folder, as data: `genrecourse.load` reads it.
 
-        The folder holds training rows: 64 of them, and whatever rows the method keeps. A classifier
-        that is not the library's own is not stored; it is given again at load.
+        The folder holds training rows: 64 of them, and whatever rows the method keeps (GenRe
+        and nearest neighbours: up to 10,000 with their outcomes, so that a promise can be made). A
+        classifier that is not the library's own is not stored; it is given again at load.
         """
         self._check_fitted("save")
         state, arrays = self._state()
@@ -205,6 +225,9 @@ class Method(BaseEstimator):
             **artifact.under("classifier", weights),
             **artifact.under("menu", menu),
         }
+        if self._keeps_ground and self._ground is not None:
+            arrays |= artifact.under("ground", self._ground.arrays())
+            arrays |= artifact.under("levels", level_arrays(self._levels.get(AS_FITTED, [])))
         artifact.write(folder, meta, arrays)
 
     @classmethod
@@ -224,6 +247,9 @@ class Method(BaseEstimator):
         menu = artifact.within("menu", arrays)
         method.menu_ = Menu(tuple(menu[str(j)] for j in range(len(schema))))
         method._probe, method._probe_scores, method._like = probe, scores, probe.iloc[:1]
+        ground, learned = artifact.within("ground", arrays), artifact.within("levels", arrays)
+        method._ground = Ground.from_arrays(ground, method.cost_, method.seed) if ground else None
+        method._levels = {AS_FITTED: levels_from_arrays(learned)} if learned else {}
         method._restore(unpack(meta["state"]), artifact.within("state", arrays))
         method._fitted = True
         return method
@@ -256,6 +282,8 @@ class Method(BaseEstimator):
         constraints: Any = None,
         fewest_changes: bool = False,
         *,
+        promise: float | None = None,
+        delta: float = DELTA,
         language: str | os.PathLike[str] | Wording = "en",
         **request: Any,
     ) -> Plans:
@@ -266,14 +294,102 @@ class Method(BaseEstimator):
 
         n: how many plans a person, which differ in the features they change; fewer where there are
         no more that are worth showing. constraints: rules for this request. fewest_changes: undo
-        changes that are not needed while h and the verifier accept. language: of the words, a
+        changes that are not needed while h and the verifier accept. promise: show only plans of
+        which at least this share is accepted by the real decision, on average over the people who
+        get one, with the confidence 1 - delta; the others are told why not (docs/promise.md).
+        language: of the words, a
         language that is shipped or a file. request: as in `recourse`.
         """
         self._check_fitted("plans")
         self._check_request("plans", request)
         check_settings(self._where("plans"), counts={"n": n})
+        made = None
+        if promise is not None:
+            made = self.promise(promise, delta, fewest_changes=fewest_changes, **request)
         words, gate = Wording.of(language), self._gate(self._ordered(X), constraints)
-        return guaranteed(gate, self._offer(gate, n, fewest_changes, request), n, words)
+        found = guaranteed(gate, self._offer(gate, n, fewest_changes, request), n, words)
+        return self._enduring(found if made is None else self._promised(found, made))
+
+    def promise(
+        self, share: float, delta: float = DELTA, *, fewest_changes: bool = False, **request: Any
+    ) -> Promise:
+        """What `plans(X, promise=share)` rests on; `holds` is False where it cannot be promised.
+
+        The first call scores training rows and makes plans for rejected ones; then it is known,
+        and `save` keeps it.
+        """
+        self._check_fitted("promise")
+        self._check_request("promise", request)
+        check_promise(self._where("promise"), share, delta)
+        return choose(self._promise_levels(fewest_changes, request), float(share), float(delta))
+
+    def _promise_levels(self, fewest_changes: bool, request: dict[str, Any]) -> list[Level]:
+        """Thresholds and what training rows say of each, for plans made as this request asks."""
+        asked = {name: value for name, value in request.items() if value is not None}
+        key = repr((fewest_changes, sorted(asked.items())))
+        if key not in self._levels:
+            ground = self._ground
+            if ground is None:
+                raise UserError(
+                    f"{self._where('promise')}: a promise is about real decisions, and rests on "
+                    "outcomes y; there are none here, since fit was given no y or since this "
+                    f"{type(self).__name__} does not keep them in a model file"
+                )
+            self._levels[key] = self._levels_from(ground, fewest_changes, asked)
+        return self._levels[key]
+
+    def _levels_from(
+        self, ground: Ground, fewest_changes: bool, request: dict[str, Any]
+    ) -> list[Level]:
+        people = ground.people()
+        if not ground.is_enough or len(people) == 0:
+            return []
+        gate = self._gate(self.encoder_.table(people, self._like), None)
+        offers = self._offer(gate, 1, fewest_changes, request)
+        own = gate.check(gate.rejected, offers.F_plus[:, 0])
+        plans = self.encoder_.from_features(own.F[own.holds])
+        scores = ground.score(plans)
+        return make_levels(
+            ground.Z, ground.favourable, ground.row_scores, plans, scores, len(people), self.seed
+        )
+
+    def _promised(self, plans: Plans, made: Promise) -> Plans:
+        """Plans that reach the promise's threshold; whose first one does not is told so: what was
+        tested is the method's first choice."""
+        assert self._ground is not None
+        reached = np.zeros(len(plans.shown), dtype=bool)
+        if len(reached) and made.threshold is not None:
+            scores = self._ground.score(self.encoder_.encode(plans.x_plus()))
+            reached = scores >= made.threshold
+        code, left = "no-promise" if made.holds else "cannot-promise", iter(reached)
+
+        def told(plan: Plan) -> Plan:
+            first, *others = ((each, next(left)) for each in plan.every)
+            if not first[1]:
+                about = (plan.person, "no-plan", plan.score_before, plan.cutoff)
+                return Plan(*about, reason_code=code, promise=made, language=plan.language)
+            rest = tuple(replace(each, promise=made) for each, fine in others if fine)
+            return replace(plan, promise=made, alternatives=rest)
+
+        return Plans(tuple(told(plan) if plan.every else plan for plan in plans))
+
+    def _enduring(self, plans: Plans) -> Plans:
+        """Plans that tell how they fare once h is trained again, or if done imprecisely."""
+        shown = plans.shown
+        if not shown:
+            return plans
+        Z = self.encoder_.encode(plans.x_plus())
+        moves = [
+            block.start
+            for block, fixed in zip(self.encoder_.blocks, self.rules_.immutable, strict=True)
+            if block.n_levels == 0 and not fixed
+        ]
+        shaken = imprecise(self._confidence, Z, np.array(moves, dtype=int), self.seed)
+        verifier: Verifier | None = getattr(self, "verifier_", None)
+        again = [None] * len(Z) if verifier is None else retrained(verifier.copies_, Z)
+        return plans.with_shown(
+            [{"imprecise": i, "retrained": r} for i, r in zip(shaken, again, strict=True)]
+        )
 
     def _gate(self, X: pd.DataFrame, constraints: Any) -> Gate:
         rules, relaxed = self._rules_of(constraints, X)

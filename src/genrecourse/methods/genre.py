@@ -144,6 +144,7 @@ class GenRe(Method):
     """
 
     _records: ClassVar[dict[str, type[Any]]] = {"net": NetConfig, "training": Training}
+    _keeps_ground = True
 
     def __init__(
         self,

@@ -39,6 +39,8 @@ class NearestNeighbour(Method):
     safety: from as cheap as possible (0) to as safe as possible (1), where a verifier is at work.
     """
 
+    _keeps_ground = True
+
     def __init__(
         self,
         classifier: Any = None,
