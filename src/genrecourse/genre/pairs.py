@@ -12,7 +12,7 @@ the targets, given by `lost_by_cap`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,9 @@ import torch
 from genrecourse.constraints import Rules
 from genrecourse.cost import Cost
 from genrecourse.encoding import Array, TableEncoder
+from genrecourse.requests import RequestRules
 
+CHECKED = 4  # times as many rows as are wanted are shown to h, cheapest first, under a request
 BLOCK_ENTRIES = 1_000_000  # entries of one block of costs: 8 MB, a handful of them at a time
 
 
@@ -132,6 +134,36 @@ def nearest(
         F_plus[rows[i], j] = targets.F[members[place.numpy()[i, j]]]
         cost[rows[i], j] = found.numpy()[i, j]
     F_plus[:, :, rules.immutable] = F[:, None, rules.immutable]
+    return F_plus, cost
+
+
+def nearest_within(
+    F: Array,
+    targets: Targets,
+    request: RequestRules,
+    k: int,
+    confidence: Callable[[Array], Array],
+) -> tuple[Array, Array]:
+    """`nearest` under a request: what a rule on one feature forbids is carried over from x, as
+    immutables are, rows that break another rule are left out, and h is asked again (confidence:
+    of rows of Z, 0.5 at the cutoff)."""
+    F_plus, cost = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
+    codes = match_codes(F, request.rules, targets.edges)
+    for i in range(len(F)):
+        members = np.flatnonzero((targets.codes == codes[i]).all(axis=1))
+        x, mine = F[i][None, None], request.take([i])
+        offers = targets.F[members][None].copy()
+        for j in range(F.shape[1]):
+            ok = mine.allowed(j, x[..., j], offers[..., j])
+            offers[..., j] = np.where(ok, offers[..., j], x[..., j])
+        price = np.where(mine.feasible(x, offers), mine.cost(x, offers), np.inf)[0]
+        cheapest = np.argsort(price, kind="stable")[: CHECKED * k]
+        cheapest = cheapest[np.isfinite(price[cheapest])]
+        if len(cheapest) == 0:
+            continue
+        found = offers[0, cheapest]
+        good = np.flatnonzero(confidence(request.encoder.from_features(found)) > 0.5)[:k]
+        F_plus[i, : len(good)], cost[i, : len(good)] = found[good], price[cheapest[good]]
     return F_plus, cost
 
 

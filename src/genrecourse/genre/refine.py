@@ -17,6 +17,7 @@ import numpy as np
 
 from genrecourse.cost import Cost
 from genrecourse.encoding import Array, TableEncoder
+from genrecourse.requests import RequestRules
 from genrecourse.verifier import Bars, Verifier
 
 GIVE = 0.01  # of Score that one change less may cost
@@ -29,10 +30,12 @@ def refine(
     confidence: Callable[[Array], Array],
     encoder: TableEncoder,
     safety: float,
+    request: RequestRules | None = None,
 ) -> Array:
     """(n, d) the refined x_plus of each pair. confidence: h on rows of Z, on the common scale.
 
-    What x has is always within the rules, so putting it back breaks none.
+    What x has is always within the schema's rules, so putting it back breaks none. A request may
+    rule on several features together: what it forbids is not put back.
     """
     if len(F) == 0:
         return F_plus
@@ -54,6 +57,8 @@ def refine(
         found = verifier.reach(Z_trial, confidence(Z_trial), floors[rows])
         value = verifier.worth(found, safety)  # NaN for a row that missed a bar
         ok = value >= worth[rows] - saved[rows] / d - GIVE
+        if request is not None:
+            ok &= request.take(rows).feasible(F[rows], trial)
         F_plus[rows[ok]] = trial[ok]
         floors[rows[ok]], worth[rows[ok]] = np.minimum(bars, found[ok]), value[ok]
     return F_plus

@@ -26,6 +26,19 @@ class Draws:
     F: Array  # (N, n, d) x_plus in the scaled feature view
     log_prob: Array  # (N, n) log R_theta(x_plus | x) at temperature 1, under the masks
     log_weight: Array  # (N, n) log of the mass that masks beyond the schema's left standing
+    ess: Array | None = None  # (N,) the least effective sample size on the way, under a request
+
+    def joined(self, more: Draws, order: np.ndarray) -> Draws:
+        """These rows and then more, under a request, put in an order."""
+        n = self.F.shape[1]
+        mine = np.full(len(self.F), float(n)) if self.ess is None else self.ess
+        theirs = np.full(len(more.F), float(n)) if more.ess is None else more.ess
+        return Draws(
+            np.concatenate([self.F, more.F])[order],
+            np.concatenate([self.log_prob, more.log_prob])[order],
+            np.concatenate([self.log_weight, more.log_weight])[order],
+            np.concatenate([mine, theirs])[order],
+        )
 
 
 @torch.inference_mode()

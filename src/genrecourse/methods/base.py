@@ -23,6 +23,7 @@ from genrecourse.errors import UserError
 from genrecourse.methods.request import check_safety
 from genrecourse.noise import KeyedNoise
 from genrecourse.plans import Plans, make_plans
+from genrecourse.requests import RequestRules, compile_constraints
 from genrecourse.schema import Schema
 from genrecourse.verifier import Verifier
 
@@ -117,32 +118,45 @@ class Method(BaseEstimator):
         measured (`assess`), not encoded as NaN.
 
         request: options of this one call, for methods that have any (GenRe: `lam`, `temperature`,
-        `sigma`, `n_draws`, `safety`); None, or left out: as fitted.
+        `sigma`, `n_draws`, `safety`; GenRe and NearestNeighbour: `constraints`, rules on top of the
+        schema's, see `requests.Constraints`); None, or left out: as fitted.
         """
         self._check_fitted("recourse")
         self._check_request("recourse", request)
         Z = self.encoder_.encode(X)
         rejected = ~self.classifier_.accepts(self._ordered(X))
+        rules = self._compiled(request.pop("constraints", None), X)
+        # whom no rule of the request binds is answered as if nobody had any
+        bound = np.zeros(len(X), dtype=bool) if rules is None else ~rules.is_free
         Z_plus = Z.copy()
-        if rejected.any():
-            found = self._recourse(Z[rejected], KeyedNoise(self.seed), **request)
-            Z_plus[rejected] = self._legal(Z[rejected], found)
+        for rows, mine in ((rejected & ~bound, None), (rejected & bound, rules)):
+            if not rows.any():
+                continue
+            asked = dict(request)
+            if mine is not None:
+                asked["constraints"] = mine = mine.take(rows)
+            found = self._recourse(Z[rows], KeyedNoise(self.seed), **asked)
+            Z_plus[rows] = self._legal(Z[rows], found, mine)
         return self.encoder_.decode(Z_plus, like=X)
 
-    def assess(self, X: pd.DataFrame, X_plus: pd.DataFrame) -> pd.DataFrame:
+    def assess(
+        self, X: pd.DataFrame, X_plus: pd.DataFrame, constraints: Any = None
+    ) -> pd.DataFrame:
         """What recourse did for each person: status, scores before and after, cost, changes.
 
-        status: `already-accepted`; `ok`, h accepts x_plus and no rule is broken; otherwise the
-        reason: `rule-broken`, `not-accepted`, or what the method itself knows (`_reason`).
+        status: `already-accepted`; `ok`, h accepts x_plus and no rule is broken, of the schema or
+        of the constraints; otherwise the reason: `rule-broken`, `not-accepted`, or what the method
+        itself knows (`_reason`).
         """
         self._check_fitted("assess")
+        rules = self._compiled(constraints, X) or self.rules_
         X, X_plus = self._ordered(X), self._ordered(X_plus)
         F, F_plus = self.encoder_.features(X), self.encoder_.features(X_plus)
         Z, Z_plus = self.encoder_.from_features(F), self.encoder_.from_features(F_plus)
         score, score_plus = self.classifier_.score(X), self.classifier_.score(X_plus)
         cutoff = self.classifier_.cutoff
         reason = np.where(score_plus > cutoff, "ok", self._reason(Z))
-        reason = np.where(self.rules_.feasible(F, F_plus), reason, "rule-broken")
+        reason = np.where(rules.feasible(F, F_plus), reason, "rule-broken")
         return pd.DataFrame(
             {
                 "status": np.where(score > cutoff, "already-accepted", reason),
@@ -225,7 +239,7 @@ class Method(BaseEstimator):
         `recourse`.
         """
         X_plus = self.recourse(X, **request)
-        found = self.assess(X, X_plus)
+        found = self.assess(X, X_plus, request.get("constraints"))
         log_likelihood = None
         ok = (found["status"] == "ok").to_numpy()
         if hasattr(self, "log_prob") and ok.any():
@@ -251,13 +265,28 @@ class Method(BaseEstimator):
         """Why a row of Z whose recourse h rejects could not be helped."""
         return np.full(len(Z), "not-accepted", dtype=object)
 
-    def _legal(self, Z: Array, Z_plus: Array) -> Array:
-        """Z_plus on legal values and within the rules; a feature left alone stays exactly so."""
+    def _compiled(self, constraints: Any, X: pd.DataFrame) -> RequestRules | None:
+        """The rules of a request, for each row of X."""
+        if constraints is None:
+            return None
+        return compile_constraints(constraints, self.encoder_, self.rules_, self._ordered(X))
+
+    def _legal(self, Z: Array, Z_plus: Array, request: RequestRules | None = None) -> Array:
+        """Z_plus on legal values and within the rules; a feature left alone stays exactly so.
+
+        Under a request, a row that breaks a rule which single features cannot put right is x.
+        """
         F, raw = self.encoder_.to_features(Z), self.encoder_.to_features(Z_plus)
         same = unchanged(F, raw)
         clipped = self.encoder_.from_features(self.rules_.clip(F, raw))
         projected = self.encoder_.to_features(self.encoder_.project(clipped))
         legal = self.rules_.revert(F, np.where(same, F, projected))
+        if request is not None:
+            for j in range(F.shape[1]):
+                legal[:, j] = np.where(
+                    request.allowed(j, F[:, j], legal[:, j]), legal[:, j], F[:, j]
+                )
+            legal = np.where(request.feasible(F, legal)[:, None], legal, F)
         return self.encoder_.from_features(legal)
 
     def _ready_classifier(self, X: pd.DataFrame, y: Any) -> Classifier:

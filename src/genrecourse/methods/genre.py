@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -26,15 +26,18 @@ from genrecourse.genre.pairs import (
     make_targets,
     match_codes,
     nearest,
+    nearest_within,
 )
 from genrecourse.genre.refine import refine
 from genrecourse.genre.sample import Draws, sample
 from genrecourse.genre.select import SHORTFALL, SelectRule, expected_score, select
+from genrecourse.genre.within import PARTICLES, sample_within
 from genrecourse.judge import CrossFittedJudge, trust
 from genrecourse.methods.auto import choose_gamma, clean
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.request import Lam, check_lam, check_request, check_safety
 from genrecourse.noise import KeyedNoise
+from genrecourse.requests import RequestRules
 from genrecourse.schema import Schema
 from genrecourse.training import TrainingPlan, TrainingReport, train
 from genrecourse.verifier import Verifier
@@ -493,22 +496,33 @@ class GenRe(Method):
         sigma: float | None = None,
         n_draws: int | None = None,
         safety: float | None = None,
+        constraints: RequestRules | None = None,
     ) -> Array:
         safety = self.safety if safety is None else safety
-        draws = self._draw(Z, noise, temperature, n_draws, lam=lam, sigma=sigma)
-        draws = self._offers(Z, draws)
+        if constraints is not None:
+            n_draws = max(n_draws or self.n_draws, PARTICLES)
+        draws = self._draw(
+            Z, noise, temperature, n_draws, lam=lam, sigma=sigma, request=constraints, spread=True
+        )
+        draws = self._offers(Z, draws, constraints)
         known = self._known(Z, draws)
         if self.refine and self.select == "verified":
-            F_plus = self._best_refined(Z, draws.F, known, safety)
+            F_plus = self._best_refined(Z, draws.F, known, safety, constraints)
         else:
             pick = self._select(draws, known, self.margin_, safety)
             F_plus = draws.F[np.arange(len(Z)), pick]
             if self.refine:
-                F_plus = self._closer(self.encoder_.to_features(Z), F_plus, safety)
+                F = self.encoder_.to_features(Z)
+                F_plus = self._closer(F, F_plus, safety, constraints)
         return self.encoder_.from_features(F_plus)
 
     def _best_refined(
-        self, Z: Array, offers: Array, known: tuple[Array, Array], safety: float
+        self,
+        Z: Array,
+        offers: Array,
+        known: tuple[Array, Array],
+        safety: float,
+        request: RequestRules | None = None,
     ) -> Array:
         """Of each row's best offers and its best retrieved one, refined, the best."""
         rows, n = np.arange(len(Z))[:, None], offers.shape[1]
@@ -519,7 +533,9 @@ class GenRe(Method):
             best = np.concatenate([best, own[:, None]], axis=1)
         k, d = best.shape[1], offers.shape[2]
         F = np.repeat(self.encoder_.to_features(Z), k, axis=0)
-        F_plus = self._closer(F, offers[rows, best].reshape(-1, d), safety)
+        if request is not None:
+            request = request.take(np.repeat(np.arange(len(Z)), k))
+        F_plus = self._closer(F, offers[rows, best].reshape(-1, d), safety, request)
         merit = self._worth(np.repeat(Z, k, axis=0), F_plus, safety).reshape(-1, k)
         return np.asarray(F_plus.reshape(-1, k, d)[rows[:, 0], merit.argmax(axis=1)])
 
@@ -533,16 +549,21 @@ class GenRe(Method):
         worth -= self.cost_(Z, Z_plus) / F_plus.shape[1]
         return np.where(found[:, 0] > 0.5, worth, found[:, 0] - 10.0)
 
-    def _closer(self, F: Array, F_plus: Array, safety: float) -> Array:
+    def _closer(
+        self, F: Array, F_plus: Array, safety: float, request: RequestRules | None = None
+    ) -> Array:
         assert self.verifier_ is not None
-        return refine(F, F_plus, self.verifier_, self._confidence, self.encoder_, safety)
+        return refine(F, F_plus, self.verifier_, self._confidence, self.encoder_, safety, request)
 
-    def _offers(self, Z: Array, draws: Draws) -> Draws:
+    def _offers(self, Z: Array, draws: Draws, request: RequestRules | None = None) -> Draws:
         """The draws and, where they compete, the nearest targets."""
         if not self.retrieve or self.select != "verified":
             return draws
         F = self.encoder_.to_features(Z)
-        found, _ = nearest(Z, F, self.targets_, self.encoder_, self.rules_, RETRIEVED)
+        if request is None:
+            found, _ = nearest(Z, F, self.targets_, self.encoder_, self.rules_, RETRIEVED)
+        else:
+            found, _ = nearest_within(F, self.targets_, request, RETRIEVED, self._confidence)
         nothing = np.full(found.shape[:2], np.nan)  # the verifier does not ask for likelihoods
         return Draws(
             np.concatenate([draws.F, found], axis=1),
@@ -588,27 +609,44 @@ class GenRe(Method):
         *,
         lam: float | None = None,
         sigma: float | None = None,
+        request: RequestRules | None = None,
+        spread: bool = False,
     ) -> Draws:
-        """Draws for each row; what is None is as it was fitted."""
-        F = self.encoder_.to_features(Z)
+        """Draws for each row; what is None is as it was fitted.
+
+        request: the rules of each row; whom none binds is drawn for as if nobody had any.
+        spread: of the particles under a request, all that they found (`sample_within`).
+        """
+        F, n = self.encoder_.to_features(Z), n or self.n_draws
         sigma = self.sigma if sigma is None else sigma
-        draws = sample(
-            self.density_,
-            F,
-            n or self.n_draws,
-            temperature=temperature or self.temperature_,
-            noise=noise,
-            sigma=sigma,
-            lam=self._lam_asked(lam),
-        )
+        how: dict[str, Any] = {
+            "temperature": temperature or self.temperature_,
+            "noise": noise,
+            "sigma": sigma,
+            "lam": self._lam_asked(lam),
+        }
+        if request is None:
+            draws = sample(self.density_, F, n, **how)
+        else:
+            bound, free = np.flatnonzero(~request.is_free), np.flatnonzero(request.is_free)
+            plain = sample(self.density_, F[free], n, **how)
+            mine = request.take(bound)
+            ruled = sample_within(self.density_, F[bound], n, mine, spread=spread, **how)
+            draws = plain.joined(ruled, np.argsort(np.concatenate([free, bound])))
         if self.bins == "uniform" or sigma > 0:
             # Alg. 2, line 8: values that no row has are made legal; a category is by its choice
-            N, n_draws, d = draws.F.shape
-            repeated = self.encoder_.from_features(F.repeat(n_draws, axis=0))
-            flat = self._legal(repeated, self.encoder_.from_features(draws.F.reshape(-1, d)))
-            legal = self.encoder_.to_features(flat).reshape(N, n_draws, d)
-            draws = Draws(legal, draws.log_prob, draws.log_weight)
+            draws = self._legal_draws(F, draws, request)
         return draws
+
+    def _legal_draws(self, F: Array, draws: Draws, request: RequestRules | None) -> Draws:
+        N, n, d = draws.F.shape
+        rows = np.repeat(np.arange(N), n)
+        Z_plus = self._legal(
+            self.encoder_.from_features(F[rows]),
+            self.encoder_.from_features(draws.F.reshape(-1, d)),
+            None if request is None else request.take(rows),
+        )
+        return replace(draws, F=self.encoder_.to_features(Z_plus).reshape(N, n, d))
 
     def _lam_asked(self, lam: float | None) -> float | None:
         """What the net is told: nothing, if it was trained for one lam only."""
@@ -687,15 +725,18 @@ class GenRe(Method):
         lam: float | None = None,
         temperature: float | None = None,
         sigma: float | None = None,
+        constraints: Any = None,
     ) -> pd.DataFrame:
         """n draws from R_theta(. | x) for each row, as a long frame indexed (row, draw).
 
-        The options are those of `recourse`.
+        The options are those of `recourse`. Under constraints they follow R_theta restricted to the
+        rules (`genre/within.py`); `draws` tells the effective sample size.
         """
         self._check_fitted("sample")
-        request = {"lam": lam, "temperature": temperature, "sigma": sigma}
+        request: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
         self._check_request("sample", {**request, "n_draws": n})
-        draws = self._draw(self.encoder_.encode(X), KeyedNoise(self.seed), n=n, **request)
+        Z, rules = self.encoder_.encode(X), self._compiled(constraints, X)
+        draws = self._draw(Z, KeyedNoise(self.seed), n=n, request=rules, **request)
         like = X.iloc[np.repeat(np.arange(len(X)), n)]
         Z_plus = self.encoder_.from_features(draws.F.reshape(len(like), -1))
         table = self.encoder_.decode(Z_plus, like=like)
@@ -712,6 +753,7 @@ class GenRe(Method):
         lam: float | None = None,
         temperature: float | None = None,
         sigma: float | None = None,
+        constraints: Any = None,
     ) -> pd.DataFrame:
         """The draws that `recourse` chooses from: cost, log_likelihood, score and `chosen` of each.
 
@@ -719,25 +761,35 @@ class GenRe(Method):
         whom h accepts already have no chosen draw: recourse leaves them as they are. Where rows are
         retrieved or refined, `recourse` may still do better than the chosen draw. The other options
         are those of `recourse`.
+
+        Under constraints these are the particles, 64 or more a row, and `effective_sample_size` is
+        the least that they were worth on the way, before a resampling: few of many means that the
+        rules left little of what R_theta would have drawn.
         """
         self._check_fitted("draws")
-        request = {"lam": lam, "temperature": temperature, "sigma": sigma}
+        request: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
         self._check_request("draws", {**request, "n_draws": n})
-        Z, n = self.encoder_.encode(X), n or self.n_draws
-        draws = self._draw(Z, KeyedNoise(self.seed), n=n, **request)
+        Z, n, rules = self.encoder_.encode(X), n or self.n_draws, self._compiled(constraints, X)
+        n = n if rules is None else max(n, PARTICLES)
+        draws = self._draw(Z, KeyedNoise(self.seed), n=n, request=rules, spread=True, **request)
         known = self._known(Z, draws)
         chosen = np.zeros(draws.log_prob.shape, dtype=bool)
         pick = self._select(draws, known, self.margin_, self.safety)
         chosen[np.arange(len(X)), pick] = True
         chosen &= ~self.classifier_.accepts(self._ordered(X))[:, None]
         Z_plus = self.encoder_.from_features(draws.F.reshape(len(X) * n, -1))
+        columns = {
+            "cost": known[1].reshape(-1),
+            "log_likelihood": draws.log_prob.reshape(-1),
+            "score": self.classifier_.score_encoded(Z_plus, self.encoder_, self._like),
+            "chosen": chosen.reshape(-1),
+        }
+        if draws.ess is not None:
+            # as `log_prob` has it: of R_theta under the schema's masks alone
+            columns["log_likelihood"] = (draws.log_prob + draws.log_weight).reshape(-1)
+            columns["effective_sample_size"] = draws.ess.repeat(n)
         return pd.DataFrame(
-            {
-                "cost": known[1].reshape(-1),
-                "log_likelihood": draws.log_prob.reshape(-1),
-                "score": self.classifier_.score_encoded(Z_plus, self.encoder_, self._like),
-                "chosen": chosen.reshape(-1),
-            },
+            columns,
             index=pd.MultiIndex.from_arrays(
                 [X.index.repeat(n), np.tile(np.arange(n), len(X))], names=["row", "draw"]
             ),

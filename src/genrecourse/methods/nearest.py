@@ -9,7 +9,7 @@ import numpy as np
 from genrecourse.artifact import under, within
 from genrecourse.encoding import Array
 from genrecourse.errors import UserError
-from genrecourse.genre.pairs import make_targets, nearest
+from genrecourse.genre.pairs import make_targets, nearest, nearest_within
 from genrecourse.genre.refine import refine
 from genrecourse.genre.select import expected_score
 from genrecourse.judge import CrossFittedJudge
@@ -17,6 +17,7 @@ from genrecourse.methods.auto import choose_gamma, clean
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.request import check_safety
 from genrecourse.noise import KeyedNoise
+from genrecourse.requests import RequestRules
 from genrecourse.schema import Schema
 from genrecourse.verifier import Verifier
 
@@ -108,11 +109,21 @@ class NearestNeighbour(Method):
         learned = within("verifier", arrays)
         self.verifier_ = Verifier.from_arrays(learned, self.encoder_.width) if learned else None
 
-    def _recourse(self, Z: Array, noise: KeyedNoise, *, safety: float | None = None) -> Array:
+    def _recourse(
+        self,
+        Z: Array,
+        noise: KeyedNoise,
+        *,
+        safety: float | None = None,
+        constraints: RequestRules | None = None,
+    ) -> Array:
         safety = self.safety if safety is None else safety
         F, verifier = self.encoder_.to_features(Z), self.verifier_
         k = CANDIDATES if self.gamma == "auto" else 1
-        F_plus, cost = nearest(Z, F, self.targets_, self.encoder_, self.rules_, k)
+        if constraints is None:
+            F_plus, cost = nearest(Z, F, self.targets_, self.encoder_, self.rules_, k)
+        else:
+            F_plus, cost = nearest_within(F, self.targets_, constraints, k, self._confidence)
         chosen = F_plus[:, 0]
         if verifier is not None and k > 1:
             Z_plus = self.encoder_.from_features(F_plus.reshape(len(F) * k, -1))
@@ -128,5 +139,7 @@ class NearestNeighbour(Method):
             )
             chosen = F_plus[np.arange(len(F)), score.argmax(axis=1)]
         if verifier is not None and self.refine:
-            chosen = refine(F, chosen, verifier, self._confidence, self.encoder_, safety)
+            chosen = refine(
+                F, chosen, verifier, self._confidence, self.encoder_, safety, constraints
+            )
         return self.encoder_.from_features(chosen)

@@ -1,0 +1,598 @@
+"""Rules at request time: what one person may, must or will not change, without training again.
+
+`Constraints` is what a user states, in the table's own names and units; `compile_constraints` reads
+it against a fitted encoder; `RequestRules` speaks like `constraints.Rules`, person by person, and
+holds the schema's rules too.
+
+Like the schema's, these rules speak of *changes*: a value that stays as x has it never breaks one,
+and neither does a relation all of whose features stay, even if x itself does not meet it. A plan
+must not be blamed for what it leaves alone. A rule that a person does not meet and cannot
+meet, whatever changes, is a mistake in the rule or in the row, and an error that names both.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Any, Self
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from genrecourse.constraints import Rules
+from genrecourse.encoding import TOLERANCE, Array, TableEncoder, unchanged
+from genrecourse.errors import UserError
+from genrecourse.relations import Possible, Relation, level_of, parse_relation
+from genrecourse.schema import Feature, Level, plain
+
+
+def _several(value: Any) -> Any:
+    """One name, rule or value where several may stand."""
+    return (value,) if isinstance(value, str | bool | int | float) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_several)]
+Values = Annotated[tuple[Level, ...], BeforeValidator(_several), Field(min_length=1)]
+End = float | None  # None: open
+
+
+class Constraints(BaseModel):
+    """The rules of one person, or of everybody, on top of the schema's.
+
+    lock: features that stay as they are.
+    ranges: where a changed number may lie, ends included; None: open.
+    allowed: the values that a feature may change to.
+    increase, decrease: features that may only go up, or down (a category by its order).
+    max_step: the largest change of a number.
+    max_changes, max_cost: of a whole plan; cost as the library prices it (`Cost`).
+    relations: rules between features, as text (`relations.py`).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    lock: Names = ()
+    ranges: dict[str, tuple[End, End]] = {}
+    allowed: dict[str, Values] = {}
+    increase: Names = ()
+    decrease: Names = ()
+    max_step: dict[str, Annotated[float, Field(gt=0)]] = {}
+    max_changes: int | None = Field(None, ge=0)
+    max_cost: float | None = Field(None, ge=0)
+    relations: Names = ()
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        both = sorted(set(self.increase) & set(self.decrease))
+        if both:
+            raise ValueError(f"{both} may only increase and only decrease; lock what must stay")
+        for name, (low, high) in self.ranges.items():
+            if math.isnan(_low(low)) or math.isnan(_high(high)) or _low(low) > _high(high):
+                raise ValueError(
+                    f"the range of '{name}' is [{low}, {high}]: the first number must be the "
+                    "smaller"
+                )
+        return self
+
+    def to_json(self) -> str:
+        """Readable JSON: what is not ruled is left out."""
+        return self.model_dump_json(indent=2, exclude_defaults=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Constraints:
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise UserError(f"the constraints are not JSON: {error}") from None
+        return _build(cls, data)
+
+    def relaxations(self) -> list[tuple[str, Constraints]]:
+        """Each single rule in words, and these constraints without it."""
+        found: list[tuple[str, Constraints]] = []
+        for field in ("lock", "increase", "decrease", "relations"):
+            names = getattr(self, field)
+            for i, name in enumerate(names):
+                left = names[:i] + names[i + 1 :]
+                found.append((_in_words(field, name), self.model_copy(update={field: left})))
+        for field in ("ranges", "allowed", "max_step"):
+            stated = getattr(self, field)
+            for name, value in stated.items():
+                others = {k: v for k, v in stated.items() if k != name}
+                words = _in_words(field, name, value)
+                found.append((words, self.model_copy(update={field: others})))
+        for field in ("max_changes", "max_cost"):
+            value = getattr(self, field)
+            if value is not None:
+                found.append((_in_words(field, "", value), self.model_copy(update={field: None})))
+        return found
+
+    def key(self) -> str:
+        """Equal for equal constraints."""
+        return self.model_dump_json()
+
+
+class PerPerson(BaseModel):
+    """Rules of some people, by their index label, and those of everybody else."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    people: dict[Any, Constraints] = {}
+    default: Constraints = Constraints()
+
+
+def read_constraints(given: Any) -> PerPerson:
+    """From what a user may give: constraints for all, by index label, or either as plain data.
+
+    A mapping is read as the fields of `Constraints`, as {"default": ..., "people": {label: ...}},
+    or, if its values are `Constraints`, as index label to constraints.
+    """
+    if isinstance(given, PerPerson):
+        return given
+    if isinstance(given, Constraints):
+        return PerPerson(default=given)
+    if not isinstance(given, Mapping):
+        raise UserError(
+            f"constraints are {type(given).__name__}; give Constraints(...), a mapping with the "
+            "same names, or one from index labels to Constraints"
+        )
+    if given and all(isinstance(value, Constraints) for value in given.values()):
+        return PerPerson(people=dict(given))
+    if given and set(given) <= {"people", "default"}:
+        return _build(PerPerson, dict(given))
+    return PerPerson(default=_build(Constraints, dict(given)))
+
+
+# ---- from words to numbers ------------------------------------------------------------------
+
+
+def compile_constraints(
+    constraints: Any, encoder: TableEncoder, rules: Rules, X: pd.DataFrame
+) -> RequestRules:
+    """The rules of each row of X: the schema's and the request's.
+
+    An unknown feature or value, and a rule that somebody does not meet and cannot, are UserErrors.
+    """
+    stated = read_constraints(constraints)
+    kinds: dict[str, int] = {}
+    distinct: list[Constraints] = []
+    of_label = _by_label(stated.people, X.index)
+    kind = np.empty(len(X), dtype=int)
+    for i, label in enumerate(map(plain, X.index)):
+        own = of_label.get(label, stated.default)
+        key = own.key()
+        if key not in kinds:
+            kinds[key] = len(distinct)
+            distinct.append(own)
+        kind[i] = kinds[key]
+    relations: dict[str, int] = {}
+    read: list[Relation] = []
+    for text in dict.fromkeys(text for own in distinct for text in own.relations):
+        relations[text] = len(read)
+        read.append(parse_relation(text, encoder))
+    compiled = RequestRules(
+        rules,
+        encoder,
+        kind,
+        tuple(_Stated.of(c, encoder, relations) for c in distinct),
+        tuple(read),
+    )
+    _check_possible(compiled, distinct, encoder.features(X), X.index)
+    return compiled
+
+
+def _by_label(people: Mapping[Any, Constraints], index: pd.Index) -> dict[Any, Constraints]:
+    """Constraints by the labels of a table; a label that came through JSON is text by now."""
+    labels = {plain(label) for label in index}
+    texts = {str(label): label for label in labels}
+    found = {}
+    for label, own in people.items():
+        known = plain(label) if plain(label) in labels else texts.get(str(label))
+        if known is None:
+            some = ", ".join(repr(plain(one)) for one in index[:3])
+            raise UserError(
+                f"constraints are given for {label!r}, but no row of the table has this index "
+                f"label; its labels begin with {some}"
+            )
+        found[known] = own
+    return found
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """One `Constraints` in the scaled feature view."""
+
+    locked: np.ndarray  # (d,)
+    low: Array  # (d,)
+    high: Array
+    up: np.ndarray  # (d,)
+    down: np.ndarray
+    step: Array
+    listed: Mapping[int, Array]  # feature -> the values that it may change to
+    max_changes: float
+    max_cost: float
+    relations: tuple[int, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (
+            self.locked.any()
+            or self.up.any()
+            or self.down.any()
+            or np.isfinite(self.low).any()
+            or np.isfinite(self.high).any()
+            or np.isfinite(self.step).any()
+            or self.listed
+            or np.isfinite([self.max_changes, self.max_cost]).any()
+            or self.relations
+        )
+
+    @classmethod
+    def of(
+        cls, stated: Constraints, encoder: TableEncoder, relations: Mapping[str, int]
+    ) -> _Stated:
+        d = len(encoder.schema)
+        places = {name: j for j, name in enumerate(encoder.schema.names)}
+        low, high, step = np.full(d, -np.inf), np.full(d, np.inf), np.full(d, np.inf)
+        for name, ends in stated.ranges.items():
+            j = _number_place(name, places, encoder, "range")
+            block = encoder.blocks[j]
+            low[j] = (_low(ends[0]) - block.low) / block.span
+            high[j] = (_high(ends[1]) - block.low) / block.span
+        for name, size in stated.max_step.items():
+            j = _number_place(name, places, encoder, "largest step")
+            step[j] = size / encoder.blocks[j].span
+        listed = {}
+        for name, values in stated.allowed.items():
+            j = _place(name, places)
+            listed[j] = np.array([_scaled(encoder, j, value) for value in values])
+        return cls(
+            locked=_marked(stated.lock, places),
+            low=low,
+            high=high,
+            up=_ordered(stated.increase, places, encoder, "increase"),
+            down=_ordered(stated.decrease, places, encoder, "decrease"),
+            step=step,
+            listed=listed,
+            max_changes=np.inf if stated.max_changes is None else float(stated.max_changes),
+            max_cost=np.inf if stated.max_cost is None else stated.max_cost,
+            relations=tuple(relations[text] for text in stated.relations),
+        )
+
+
+def _place(name: str, places: Mapping[str, int]) -> int:
+    if name not in places:
+        raise UserError(f"constraints name '{name}', which is no feature; there are {list(places)}")
+    return places[name]
+
+
+def _number_place(name: str, places: Mapping[str, int], encoder: TableEncoder, what: str) -> int:
+    j = _place(name, places)
+    if encoder.blocks[j].n_levels:
+        raise UserError(
+            f"constraints give a {what} for '{name}', which is a category; list the levels that it "
+            "may change to in 'allowed'"
+        )
+    return j
+
+
+def _marked(names: Iterable[str], places: Mapping[str, int]) -> np.ndarray:
+    marks = np.zeros(len(places), dtype=bool)
+    for name in names:
+        marks[_place(name, places)] = True
+    return marks
+
+
+def _ordered(
+    names: Iterable[str], places: Mapping[str, int], encoder: TableEncoder, way: str
+) -> np.ndarray:
+    for name in names:
+        feature = encoder.schema.features[_place(name, places)]
+        if feature.is_category and not feature.ordered:
+            raise UserError(
+                f"constraints let '{name}' only {way}, but its levels have no order; list the "
+                "levels that it may change to in 'allowed'"
+            )
+    return _marked(names, places)
+
+
+def _scaled(encoder: TableEncoder, j: int, value: Level) -> float:
+    feature, block = encoder.schema.features[j], encoder.blocks[j]
+    if feature.is_category:
+        level = level_of(feature, value)
+        if level is None:
+            raise UserError(
+                f"constraints allow '{feature.name}' to be {value!r}, which is none of its levels "
+                f"{list(feature.categories)}"
+            )
+        return float(level)
+    if isinstance(value, str | bool) or not math.isfinite(value):
+        raise UserError(
+            f"constraints allow '{feature.name}' to be {value!r}; it is a number, so give numbers"
+        )
+    return float((value - block.low) / block.span)
+
+
+# ---- the rules ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RequestRules:
+    """The schema's rules and the request's, for n people; arrays have people as their first axis.
+
+    Several people share what they were given: `kind[i]` says which of `stated` is person i's.
+    """
+
+    rules: Rules
+    encoder: TableEncoder
+    kind: np.ndarray  # (n,)
+    stated: tuple[_Stated, ...]
+    relations: tuple[Relation, ...]
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def take(self, rows: Any) -> RequestRules:
+        """Of some people: indices, with repeats if wanted, or a mask."""
+        return replace(self, kind=self.kind[rows])
+
+    @property
+    def is_free(self) -> np.ndarray:
+        """(n,) the people of whom nothing is asked beyond the schema's rules."""
+        return np.array([one.is_empty for one in self.stated])[self.kind]
+
+    @cached_property
+    def locked(self) -> np.ndarray:
+        """(n, d) what cannot change: locked, or immutable."""
+        return self._of_people("locked") | self.rules.immutable
+
+    @cached_property
+    def max_changes(self) -> Array:
+        return self._of_people("max_changes")
+
+    @cached_property
+    def max_cost(self) -> Array:
+        return self._of_people("max_cost")
+
+    @cached_property
+    def applies(self) -> np.ndarray:
+        """(n, relations) whom each relation binds."""
+        which = np.zeros((len(self.stated), len(self.relations)), dtype=bool)
+        for i, one in enumerate(self.stated):
+            which[i, list(one.relations)] = True
+        return which[self.kind]
+
+    def _of_people(self, name: str) -> np.ndarray:
+        return np.array([getattr(one, name) for one in self.stated])[self.kind]
+
+    # ---- one feature --------------------------------------------------------------------------
+
+    def allowed(self, j: int, a: Any, b: Any) -> np.ndarray:
+        """May feature j go from a to b? Broadcasts, the first axis being people."""
+        a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+        n_dims = max(a.ndim, b.ndim, 1)
+        answer = self.rules.allowed(j, a, b)
+        with np.errstate(invalid="ignore"):
+            same = (np.abs(a - b) <= TOLERANCE) | (np.isnan(a) & np.isnan(b))
+            slack = self.encoder.blocks[j].slack
+
+            def given(name: str) -> np.ndarray:
+                values = np.array([getattr(one, name)[j] for one in self.stated])[self.kind]
+                return values.reshape(-1, *[1] * (n_dims - 1))
+
+            free = (b >= given("low") - slack) & (b <= given("high") + slack)
+            free &= ~given("locked") & ~(given("up") & ~(b >= a)) & ~(given("down") & ~(b <= a))
+            step = given("step")
+            free &= np.isinf(step) | (np.abs(b - a) <= step + slack)
+        answer = np.asarray(answer & (same | free))
+        return answer & (same | self._is_listed(j, b, n_dims))
+
+    def _is_listed(self, j: int, b: np.ndarray, n_dims: int) -> np.ndarray:
+        """Whether b is one of the values that each person may change feature j to."""
+        if not any(j in one.listed for one in self.stated):
+            return np.ones(1, dtype=bool)
+        slack = self.encoder.blocks[j].slack
+        shape = np.broadcast_shapes(b.shape, (len(self), *[1] * (n_dims - 1)))
+        answer = np.ones(shape, dtype=bool)
+        b = np.broadcast_to(b, shape)
+        for i, one in enumerate(self.stated):
+            if j in one.listed:
+                rows = self.kind == i
+                gap = np.abs(b[rows][..., None] - one.listed[j])
+                answer[rows] = (gap <= slack).any(-1)
+        return answer
+
+    # ---- whole rows ---------------------------------------------------------------------------
+
+    def feasible(self, F: Array, F_plus: Array) -> np.ndarray:
+        """(n, ...) booleans: may row i go from F[i] (..., d) to F_plus[i] (..., d)?"""
+        shape = np.broadcast_shapes(F.shape, F_plus.shape)[:-1]
+        answer = np.ones(shape, dtype=bool)
+        for j in range(len(self.rules.features)):
+            answer &= self.allowed(j, F[..., j], F_plus[..., j])
+        moved = ~unchanged(F, F_plus)
+        answer &= moved.sum(-1) <= self._lift(self.max_changes, len(shape))
+        if np.isfinite(self.max_cost).any():
+            answer &= self.cost(F, F_plus) <= self._lift(self.max_cost, len(shape)) + TOLERANCE
+        if self.relations:
+            view = {j: Possible.known(F_plus[..., j]) for j in range(F_plus.shape[-1])}
+            for r, relation in enumerate(self.relations):
+                touched = moved[..., list(relation.features)].any(-1)
+                broken = touched & (relation(view) < 0)
+                answer &= ~(broken & self._lift(self.applies[:, r], len(shape)))
+        return answer
+
+    def cost(self, F: Array, F_plus: Array) -> Array:
+        """(n, ...) C(x, x_plus) from the scaled feature view; the numbers of `Cost`."""
+        weights = np.array([feature.cost_weight for feature in self.rules.features])
+        return np.asarray((weights * change_size(self.encoder, F, F_plus)).sum(-1))
+
+    @staticmethod
+    def _lift(values: np.ndarray, n_dims: int) -> np.ndarray:
+        return values.reshape(-1, *[1] * (n_dims - 1))
+
+
+def change_size(encoder: TableEncoder, F: Array, F_plus: Array) -> Array:
+    """(..., d) how far each feature moved: on the [0, 1] scale, or 1 for what has no distance."""
+    moved = ~unchanged(F, F_plus)
+    is_number = np.array([block.n_levels == 0 for block in encoder.blocks])
+    gap = np.abs(F - F_plus)
+    return np.where(is_number & ~np.isnan(gap), gap, moved.astype(float))
+
+
+# ---- rules that cannot be met ---------------------------------------------------------------
+
+
+def reach(request: RequestRules, F: Array) -> dict[int, Possible]:
+    """What each feature of each person may be, x's own value included, one feature at a time."""
+    view = {}
+    for j, feature in enumerate(request.rules.features):
+        if feature.is_category:
+            levels = np.arange(len(feature.categories), dtype=float)
+            open_ = request.allowed(j, F[:, j][:, None], levels[None, :])
+            mask = np.concatenate([open_, np.isnan(F[:, j])[:, None]], axis=1)
+            index = np.where(open_, levels, np.nan)
+            low, high = _ends(index)
+            view[j] = Possible(low, high, mask)
+        else:
+            view[j] = Possible(*_number_reach(request, j, feature, F[:, j]))
+    return view
+
+
+def _number_reach(request: RequestRules, j: int, feature: Feature, x: Array) -> tuple[Array, Array]:
+    """(n,), (n,) the ends of what a number may be; open where it is missing and may be given."""
+    low, high = _changed_ends(request, j, feature, x)
+    free = (low <= high) & ~request.locked[:, j]
+    known = ~np.isnan(x)
+    low, high = np.where(free, np.fmin(low, x), x), np.where(free, np.fmax(high, x), x)
+    return np.where(known | ~free, low, -np.inf), np.where(known | ~free, high, np.inf)
+
+
+def _changed_ends(request: RequestRules, j: int, feature: Feature, x: Array) -> tuple[Array, Array]:
+    """The ends of what a number may *change* to: empty (low > high) where it may not."""
+    block, base = request.encoder.blocks[j], request.rules
+
+    def given(name: str) -> np.ndarray:
+        return np.array([getattr(one, name)[j] for one in request.stated])[request.kind]
+
+    step = np.minimum(given("step"), base._step[j])
+    up = given("up") | (feature.direction == "increase")
+    down = given("down") | (feature.direction == "decrease")
+    low = np.maximum(given("low"), base._low[j])
+    high = np.minimum(given("high"), base._high[j])
+    low = np.fmax(low, np.fmax(x - step, np.where(up, x, -np.inf)))
+    high = np.fmin(high, np.fmin(x + step, np.where(down, x, np.inf)))
+    for i, one in enumerate(request.stated):
+        if j in one.listed:
+            rows = request.kind == i
+            values = one.listed[j][None, :]
+            inside = (values >= low[rows, None] - block.slack) & (
+                values <= high[rows, None] + block.slack
+            )
+            low[rows], high[rows] = _ends(np.where(inside, values, np.nan))
+    if feature.decimals is not None:
+        unit = 10.0**-feature.decimals / block.span
+        first = block.low / block.span
+        low = np.ceil((low + first - block.slack) / unit) * unit - first
+        high = np.floor((high + first + block.slack) / unit) * unit - first
+    gone = np.isnan(x) & (up | down | np.isfinite(step))
+    return np.where(gone, np.inf, low), np.where(gone, -np.inf, high)
+
+
+def _ends(values: Array) -> tuple[Array, Array]:
+    """The least and the greatest of each row; (inf, -inf) where a row has none."""
+    low = np.where(np.isnan(values), np.inf, values).min(axis=1, initial=np.inf)
+    high = np.where(np.isnan(values), -np.inf, values).max(axis=1, initial=-np.inf)
+    return low, high
+
+
+def _check_possible(
+    request: RequestRules, distinct: list[Constraints], F: Array, index: pd.Index
+) -> None:
+    """Refuse a rule that somebody does not meet and cannot, whatever changes."""
+    places = {name: j for j, name in enumerate(request.encoder.schema.names)}
+    for i, stated in enumerate(distinct):
+        rows = np.flatnonzero(request.kind == i)
+        if len(rows) == 0:
+            continue
+        mine, x = request.take(rows), F[rows]
+        for field, given in (("ranges", stated.ranges), ("allowed", stated.allowed)):
+            for name, value in given.items():
+                stuck = _stuck(mine, field, places[name], x[:, places[name]])
+                _refuse(stuck, rows, index, _in_words(field, name, value))
+        if not mine.relations:
+            continue
+        view = reach(mine, x)
+        for r in request.stated[i].relations:
+            broken = np.broadcast_to(mine.relations[r](view) < 0, len(rows))
+            _refuse(broken, rows, index, f"'{mine.relations[r].text}'")
+
+
+def _stuck(request: RequestRules, field: str, j: int, x: Array) -> np.ndarray:
+    """(n,) who is outside a range, or the values listed, of feature j, and cannot get inside."""
+    feature, slack = request.rules.features[j], request.encoder.blocks[j].slack
+    one = request.stated[request.kind[0]]
+    if field == "ranges":
+        met = (x >= one.low[j] - slack) & (x <= one.high[j] + slack)
+    else:
+        met = (np.abs(x[:, None] - one.listed[j]) <= slack).any(1)
+    if feature.is_category:
+        levels = one.listed[j][None, :]
+        away = np.abs(levels - x[:, None]) > TOLERANCE
+        can = (request.allowed(j, x[:, None], levels) & away).any(1)
+    else:
+        low, high = _changed_ends(request, j, feature, x)
+        can = (low <= high) & ~request.locked[:, j]
+    return np.asarray(~(met | can | np.isnan(x)))
+
+
+def _refuse(stuck: np.ndarray, rows: np.ndarray, index: pd.Index, rule: str) -> None:
+    if stuck.any():
+        row = plain(index[rows[int(stuck.argmax())]])
+        raise UserError(
+            f"row {row!r} does not meet the rule {rule}, and no value that the other rules leave "
+            f"open meets it ({int(stuck.sum())} such rows in all); loosen the rule, or give these "
+            "people constraints of their own"
+        )
+
+
+# ---- words ----------------------------------------------------------------------------------
+
+
+def _in_words(field: str, name: str, value: Any = None) -> str:
+    """One rule, as it can be named to a person."""
+    if field == "lock":
+        return f"'{name}' stays as it is"
+    if field in ("increase", "decrease"):
+        return f"'{name}' may only {field}"
+    if field == "relations":
+        return f"'{name}'"
+    if field == "ranges":
+        low, high = value
+        return f"'{name}' between {_low(low):g} and {_high(high):g}"
+    if field == "allowed":
+        return f"'{name}' one of {list(value)}"
+    if field == "max_step":
+        return f"'{name}' changes by at most {value:g}"
+    return f"at most {value} changes" if field == "max_changes" else f"a cost of at most {value:g}"
+
+
+def _low(end: End) -> float:
+    return -math.inf if end is None else end
+
+
+def _high(end: End) -> float:
+    return math.inf if end is None else end
+
+
+def _build(model: Any, data: Any) -> Any:
+    """A pydantic model from outside data, its first complaint as one sentence."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        said = first["msg"].removeprefix("Value error, ")
+        raise UserError(f"constraints{': ' + where if where else ''}: {said}") from None

@@ -1,0 +1,425 @@
+"""Rules at request time: each kind by hand, against a second reading in original units, and errors
+that name the rule and the row."""
+
+from __future__ import annotations
+
+import operator
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+
+from genrecourse.constraints import Rules
+from genrecourse.cost import Cost
+from genrecourse.encoding import TableEncoder
+from genrecourse.errors import UserError
+from genrecourse.relations import Possible, parse_relation
+from genrecourse.requests import (
+    Constraints,
+    PerPerson,
+    RequestRules,
+    compile_constraints,
+    reach,
+    read_constraints,
+)
+from genrecourse.schema import Feature, Schema
+
+SCHEMA = Schema(
+    features=(
+        Feature(name="income", kind="number", range=(0, 100), decimals=0, cost_weight=2.0),
+        Feature(name="late-60", kind="number", range=(0, 4), decimals=0),
+        Feature(name="late-90", kind="number", range=(0, 8), decimals=0),
+        Feature(name="marital status", kind="category", categories=("Single", "Married")),
+        Feature(
+            name="relation", kind="category", categories=("Husband", "Wife", "None", "Own-kid")
+        ),
+        Feature(name="grade", kind="category", categories=("low", "mid", "high"), ordered=True),
+        Feature(name="sex", kind="category", categories=("f", "m"), role="immutable"),
+        Feature(name="score", kind="number", missing=True),
+    )
+)
+TABLE = pd.DataFrame(
+    {
+        "income": [0, 100],
+        "late-60": [0, 4],
+        "late-90": [0, 8],
+        "marital status": ["Single", "Married"],
+        "relation": ["Husband", "Own-kid"],
+        "grade": ["low", "high"],
+        "sex": ["f", "m"],
+        "score": [0.0, 10.0],
+    }
+)
+ENCODER = TableEncoder(SCHEMA).fit(TABLE)
+RULES = Rules(ENCODER)
+START = (50, 2, 1, "Single", "None", "mid", "f", 5.0)
+
+
+def people(*rows: tuple[Any, ...], index: Any = None) -> pd.DataFrame:
+    return pd.DataFrame(list(rows), columns=SCHEMA.names, index=index)
+
+
+def compiled(constraints: Any, X: pd.DataFrame | None = None) -> RequestRules:
+    X = people(START) if X is None else X
+    return compile_constraints(constraints, ENCODER, RULES, X)
+
+
+def may(constraints: Any, start: tuple[Any, ...] = START, **changes: Any) -> bool:
+    """May this person make these changes?"""
+    X = people(start)
+    X_plus = X.copy()
+    for name, value in changes.items():
+        column = {"late60": "late-60", "late90": "late-90", "marital": "marital status"}
+        X_plus[column.get(name, name)] = value
+    F, F_plus = ENCODER.features(X), ENCODER.features(X_plus)
+    return bool(compiled(constraints, X).feasible(F, F_plus)[0])
+
+
+# ---- each kind of rule, by hand ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes", "answer"),
+    [
+        ({}, {"income": 60, "grade": "low"}, True),
+        ({}, {"sex": "m"}, False),  # the schema's rules are there too
+        ({}, {"income": 101}, False),
+        ({"lock": ["income"]}, {"income": 51}, False),
+        ({"lock": "income"}, {"income": 51}, False),
+        ({"lock": ["income"]}, {"grade": "low"}, True),
+        ({"ranges": {"income": [40, 60]}}, {"income": 60}, True),
+        ({"ranges": {"income": [40, 60]}}, {"income": 61}, False),
+        ({"ranges": {"income": [None, 60]}}, {"income": 0}, True),
+        ({"ranges": {"income": [60, 70]}}, {"grade": "low"}, True),  # outside, but left alone
+        ({"ranges": {"income": [60, 200]}}, {"income": 150}, False),  # the schema's range holds
+        ({"allowed": {"grade": ["high"]}}, {"grade": "high"}, True),
+        ({"allowed": {"grade": ["high"]}}, {"grade": "low"}, False),
+        ({"allowed": {"income": [55, 60]}}, {"income": 60}, True),
+        ({"allowed": {"income": 60}}, {"income": 59}, False),
+        ({"increase": ["income"]}, {"income": 51}, True),
+        ({"increase": ["income"]}, {"income": 49}, False),
+        ({"increase": ["grade"]}, {"grade": "low"}, False),
+        ({"decrease": ["grade"]}, {"grade": "low"}, True),
+        ({"decrease": ["income"]}, {"income": 51}, False),
+        ({"max_step": {"income": 10}}, {"income": 60}, True),
+        ({"max_step": {"income": 10}}, {"income": 61}, False),
+        ({"max_changes": 1}, {"income": 60}, True),
+        ({"max_changes": 1}, {"income": 60, "grade": "low"}, False),
+        ({"max_changes": 0}, {}, True),
+        ({"max_cost": 0.2}, {"income": 60}, True),  # 2 * 0.1
+        ({"max_cost": 0.2}, {"income": 61}, False),
+        ({"max_cost": 1.2}, {"income": 60, "grade": "low"}, True),
+        ({"max_cost": 1.19}, {"income": 60, "grade": "low"}, False),
+        ({"relations": "late-90 <= late-60"}, {"late90": 2}, True),
+        ({"relations": "late-90 <= late-60"}, {"late90": 3}, False),
+        ({"relations": "late-90 <= late-60"}, {"late90": 3, "late60": 3}, True),
+    ],
+)
+def test_each_kind(rule: dict[str, Any], changes: dict[str, Any], answer: bool) -> None:
+    assert may(rule, **changes) is answer
+
+
+def test_a_relation_that_x_breaks_binds_only_plans_that_touch_it() -> None:
+    """What a plan leaves alone is not the plan's doing; what it touches must be right after it."""
+    start = (50, 1, 3, "Single", "None", "mid", "f", 5.0)  # 3 payments 90 days late, 1 of 60
+    rule = {"relations": ["late-90 <= late-60"]}
+    assert may(rule, start)
+    assert may(rule, start, income=60)
+    assert not may(rule, start, late90=2)  # better, but still broken
+    assert may(rule, start, late90=1)
+    assert may(rule, start, late60=4)
+
+
+def test_nothing_known_of_a_missing_value_is_no_broken_rule() -> None:
+    start = (*START[:-1], np.nan)
+    assert may({"relations": ["income >= score"]}, start, income=1)
+    assert not may({"relations": ["income >= score"]}, start, income=1, score=2.0)
+    assert may({"increase": ["income"]}, start, score=2.0)
+    assert not may({"increase": ["score"]}, start, score=2.0)  # not known to be a rise
+
+
+# ---- relations --------------------------------------------------------------------------------
+
+SIGNS = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+    "=": operator.eq,
+    "!=": operator.ne,
+}
+MEANT: list[tuple[str, Any]] = [
+    *[
+        (f"late-90 {s} late-60", lambda r, o=o: o(r["late-90"], r["late-60"]))
+        for s, o in SIGNS.items()
+    ],
+    *[(f"3 {s} late-60", lambda r, o=o: o(3, r["late-60"])) for s, o in SIGNS.items()],
+    ("late-90 ≤ 2", lambda r: r["late-90"] <= 2),
+    (
+        "if marital status = Married then relation = Husband or Wife",
+        lambda r: r["marital status"] != "Married" or r["relation"] in ("Husband", "Wife"),
+    ),
+    (
+        "IF 'marital status' == \"Married\" THEN relation = Husband or relation = Wife",
+        lambda r: r["marital status"] != "Married" or r["relation"] in ("Husband", "Wife"),
+    ),
+    ("relation != Own-kid or None", lambda r: r["relation"] not in ("Own-kid", "None")),
+    ("late-60 = 1 or 3", lambda r: r["late-60"] in (1, 3)),
+    ("late-60 != 1 or 3", lambda r: r["late-60"] not in (1, 3)),
+    ("grade >= mid", lambda r: r["grade"] != "low"),
+    ("grade < mid", lambda r: r["grade"] == "low"),
+    (
+        "not (late-60 > 1 and grade = low) or late-90 = 0",
+        lambda r: not (r["late-60"] > 1 and r["grade"] == "low") or r["late-90"] == 0,
+    ),
+    (
+        "late-60 > 1 or late-90 > 1 and grade = high",
+        lambda r: r["late-60"] > 1 or (r["late-90"] > 1 and r["grade"] == "high"),
+    ),
+]
+
+
+def every_row() -> pd.DataFrame:
+    return people(
+        *[
+            (50, a, b, m, r, g, "f", 5.0)
+            for a, b, m, r, g in product(
+                range(5),
+                range(4),
+                SCHEMA["marital status"].categories,
+                SCHEMA["relation"].categories,
+                SCHEMA["grade"].categories,
+            )
+        ]
+    )
+
+
+@pytest.mark.parametrize(("text", "meant"), MEANT, ids=[text for text, _ in MEANT])
+def test_relations_mean_what_they_say(text: str, meant: Any) -> None:
+    X = every_row()
+    F = ENCODER.features(X)
+    relation = parse_relation(text, ENCODER)
+    truth = relation({j: Possible.known(F[:, j]) for j in range(F.shape[1])})
+    expected = [meant(row) for row in X.to_dict("records")]
+    assert (np.asarray(truth) == np.where(expected, 1, -1)).all()
+
+
+@pytest.mark.parametrize("text", [text for text, _ in MEANT])
+def test_what_is_called_certain_is_so_for_every_completion(text: str) -> None:
+    """With some features open, 1 and -1 are promises over all that they may become."""
+    X = every_row()
+    F = ENCODER.features(X)
+    relation = parse_relation(text, ENCODER)
+    start = people(START)
+    request = compiled({"ranges": {"late-90": [0, 3]}}, start)
+    whole = reach(request, ENCODER.features(start))
+    for known in product([True, False], repeat=len(relation.features)):
+        fixed = [j for j, is_known in zip(relation.features, known, strict=True) if is_known]
+        view = {j: Possible.known(F[:, j]) if j in fixed else whole[j] for j in range(F.shape[1])}
+        said = np.broadcast_to(relation(view), len(F))
+        exact = relation({j: Possible.known(F[:, j]) for j in range(F.shape[1])})
+        _, group = np.unique(F[:, fixed], axis=0, return_inverse=True)
+        for g in range(group.max() + 1):
+            rows = np.flatnonzero(group.reshape(-1) == g)
+            found, truth = set(said[rows]), set(exact[rows])
+            assert len(found) == 1
+            one = found.pop()
+            assert one == 0 or truth == {one}, (fixed, one, truth)
+            if len(relation.features) == 1 or not fixed:
+                assert one != 0 or len(truth) == 2  # and with one comparison it is no less
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("late-90 <= latency", "'latency' is neither a number nor a feature"),
+        ("latency <= 3", "'latency' is no feature"),
+        ("relation = Uncle", "'Uncle' is none of the levels of 'relation'"),
+        ("relation <= Wife", "have no order"),
+        ("late-90", "a sign such as"),
+        ("late-90 <= ", "should stand where"),
+        ("if late-90 <= 3", "'then'"),
+        ("(late-90 <= 3", "bracket"),
+        ("'late-90 <= 3", "not closed"),
+        ("late-90 <= 3 late-60", "from 'late-60' on"),
+        ("late-90 <= 1 or 2", "takes one value"),
+        ("late-90 = relation", "same kind"),
+        ("late-90 ! 3", "cannot read"),
+    ],
+)
+def test_relations_that_cannot_be_read(text: str, said: str) -> None:
+    with pytest.raises(UserError, match="the rule") as caught:
+        parse_relation(text, ENCODER)
+    assert text in str(caught.value)
+    assert said in str(caught.value)
+
+
+# ---- errors -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"lock": ["salary"]}, "'salary', which is no feature"),
+        ({"ranges": {"grade": [0, 1]}}, "'grade', which is a category"),
+        ({"max_step": {"grade": 1}}, "'grade', which is a category"),
+        ({"allowed": {"grade": ["top"]}}, "'top', which is none of its levels"),
+        ({"allowed": {"income": ["much"]}}, "give numbers"),
+        ({"increase": ["relation"]}, "no order"),
+        ({"increase": ["income"], "decrease": ["income"]}, "only increase and only decrease"),
+        ({"ranges": {"income": [5, 3]}}, "must be the smaller"),
+        ({"max_changes": -1}, "max_changes"),
+        ({"locks": ["income"]}, "locks"),
+        (7, "give Constraints"),
+    ],
+)
+def test_mistakes_are_named(rule: Any, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        compiled(rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "named"),
+    [
+        # bob has income 50 and late-90 > late-60
+        ({"ranges": {"income": [60, 70]}, "decrease": ["income"]}, "'income' between 60 and 70"),
+        ({"ranges": {"income": [60, 70]}, "max_step": {"income": 5}}, "'income' between 60 and 70"),
+        ({"ranges": {"income": [50.2, 50.8]}}, "'income' between 50.2 and 50.8"),
+        ({"ranges": {"income": [200, 300]}}, "'income' between 200 and 300"),
+        ({"allowed": {"income": [200]}}, r"'income' one of \[200\]"),
+        ({"allowed": {"grade": ["low"]}, "increase": ["grade"]}, r"'grade' one of \['low'\]"),
+        (
+            {"lock": ["late-60", "late-90"], "relations": "late-90 <= late-60"},
+            "'late-90 <= late-60'",
+        ),
+        ({"relations": "late-90 > 20"}, "'late-90 > 20'"),
+        ({"relations": "if sex = f then relation = Wife", "lock": "relation"}, "if sex = f"),
+    ],
+)
+def test_a_rule_that_nobody_can_meet_names_itself_and_the_row(
+    rule: dict[str, Any], named: str
+) -> None:
+    ann = (65, 8, 21, "Single", "Wife", "low", "f", 5.0)
+    if "income" in str(rule.get("allowed")) or "200" in named:
+        ann = (200, *ann[1:])
+    if "50.2" in named:
+        ann = (50.5, *ann[1:])
+    if "<=" in named:
+        ann = (*ann[:2], 8, *ann[3:])
+    bob = (50, 1, 3, "Single", "None", "mid", "f", 5.0)
+    X = people(ann, bob, index=["ann", "bob"])
+    compiled(rule, X.loc[["ann"]])  # who meets it already may keep it
+    with pytest.raises(UserError, match=named) as caught:
+        compiled(rule, X)
+    assert "'bob'" in str(caught.value)
+
+
+# ---- people -----------------------------------------------------------------------------------
+
+
+def test_rules_of_each_person() -> None:
+    X = people(START, START, START, index=[10, 11, 12])
+    given = PerPerson(
+        people={11: Constraints(lock=("income",)), "12": Constraints(max_changes=1)},
+        default=Constraints(max_step={"income": 5}),
+    )
+    request = compiled(given, X)
+    F = ENCODER.features(X)
+    far, two = F.copy(), F.copy()
+    far[:, 0] += 0.1
+    two[:, 0] += 0.04
+    two[:, 5] = 0
+    assert request.feasible(F, far).tolist() == [False, False, True]
+    assert request.feasible(F, two).tolist() == [True, False, False]
+    assert request.take([2, 0]).feasible(F[:2], far[:2]).tolist() == [True, False]
+    assert request.take(np.array([True, False, True])).feasible(F[:2], far[:2]).tolist() == [
+        *(False, True),
+    ]
+    # several x_plus a person, and a whole grid of values of one feature
+    both = np.stack([far, two], axis=1)
+    assert request.feasible(F[:, None], both).tolist() == [
+        *([False, True], [False, False], [True, False]),
+    ]
+    grid = np.array([0.45, 0.5, 0.6])
+    assert request.allowed(0, F[:, 0][:, None], grid[None]).tolist() == [
+        *([True, True, False], [False, True, False], [True, True, True]),
+    ]
+    assert request.is_free.tolist() == [False] * 3
+    assert compiled({"default": {}, "people": {11: {"lock": "income"}}}, X).is_free.tolist() == [
+        *(True, False, True),
+    ]
+
+
+def test_listed_values_of_one_person_bind_nobody_else() -> None:
+    X = people(START, START, index=["a", "b"])
+    request = compiled({"a": Constraints(allowed={"income": (60.0, 70.0)})}, X)
+    F = ENCODER.features(X)
+    values = np.array([0.6, 0.65, 0.7])
+    assert request.allowed(0, F[:, 0][:, None], values[None]).tolist() == [
+        *([True, False, True], [True, True, True]),
+    ]
+
+
+def test_a_label_that_no_row_has_is_refused() -> None:
+    with pytest.raises(UserError, match="'carol'"):
+        compiled({"carol": Constraints()}, people(START, index=["ann"]))
+
+
+def test_constraints_are_data() -> None:
+    given = Constraints(
+        lock=("sex",), ranges={"income": (None, 5.0)}, allowed={"grade": ("low",)}, max_cost=2.0
+    )
+    assert Constraints.from_json(given.to_json()) == given
+    assert read_constraints(given.model_dump()).default == given
+    assert read_constraints({"people": {"7": {"lock": "age"}}}).people["7"].lock == ("age",)
+    with pytest.raises(UserError, match="not JSON"):
+        Constraints.from_json("{")
+    with pytest.raises(ValidationError, match="smaller"):
+        Constraints(ranges={"income": (5.0, 3.0)})
+
+
+def test_relaxations_take_away_one_rule_each() -> None:
+    given = Constraints(
+        lock=("sex", "grade"),
+        ranges={"income": (0, 5)},
+        max_step={"income": 3},
+        increase="late-60",
+        max_changes=2,
+        max_cost=1,
+        relations=("late-90 <= late-60",),
+    )
+    left = given.relaxations()
+    assert [words for words, _ in left] == [
+        "'sex' stays as it is",
+        "'grade' stays as it is",
+        "'late-60' may only increase",
+        "'late-90 <= late-60'",
+        "'income' between 0 and 5",
+        "'income' changes by at most 3",
+        "at most 2 changes",
+        "a cost of at most 1",
+    ]
+    assert left[0][1] == given.model_copy(update={"lock": ("grade",)})
+    assert left[-1][1] == given.model_copy(update={"max_cost": None})
+
+
+def test_cost_is_the_librarys() -> None:
+    """Random pairs, missing values and all, against `Cost` on Z."""
+    rng = np.random.default_rng(0)
+    X = people(*[START] * 200)
+    request = compiled({"max_cost": 1.0}, X)
+    F = ENCODER.features(X)
+    F_plus = F.copy()
+    for j, feature in enumerate(SCHEMA):
+        new = (
+            rng.integers(len(feature.categories), size=200)
+            if feature.is_category
+            else rng.random(200)
+        )
+        F_plus[:, j] = np.where(rng.random(200) < 0.5, new, F[:, j])
+    F[::3, 7] = np.nan
+    expected = Cost(ENCODER)(ENCODER.from_features(F), ENCODER.from_features(F_plus))
+    assert np.allclose(request.cost(F, F_plus), expected)
