@@ -111,7 +111,9 @@ def test_from_raw_table_to_plans(model: Path) -> None:
     assert done.exit_code == 0, (done.output, done.exception)
     plans = pd.read_csv("plans.csv")
     assert plans["row"].tolist() == list(range(60))
-    assert set(plans["status"]) <= {"ok", "already-accepted", "not-accepted", "no-feasible-target"}
+    assert set(plans["status"]) <= {"ok", "already-accepted", "no-plan"}
+    assert ((plans["status"] == "no-plan") == plans["reason_code"].notna()).all()
+    assert (plans["number"].dropna() == 1).all()
     ok = plans["status"] == "ok"
     assert ok.sum() >= 10
     assert (plans.loc[ok, "score_after"] > 0.5).all()
@@ -132,6 +134,30 @@ def test_plans_as_json_and_parquet_say_the_same(model: Path) -> None:
     table = pd.read_parquet("plans.parquet")
     assert [plan["status"] for plan in listed] == table["status"].tolist()
     assert [len(p["changes"]) for p in listed] == table["plan"].str.count(" → ").tolist()
+
+
+def test_several_plans_a_person_are_lines_of_their_own(model: Path, tmp_path: Path) -> None:
+    loans(30, seed=1).to_csv("people.csv", index=False)
+    for name in ("plans.json", "plans.csv"):
+        done = run("recourse", model, "people.csv", "-n", "3", "-o", name)
+        assert done.exit_code == 0, (done.output, done.exception)
+    listed = json.loads(Path("plans.json").read_text())
+    table = pd.read_csv("plans.csv")
+    assert len(listed) == 30
+    assert table["row"].nunique() == 30
+    counts = [max(1, (p["status"] == "ok") + len(p["alternatives"])) for p in listed]
+    assert table.groupby("row").size().tolist() == counts
+    assert max(counts) > 1
+    ok = table[table["status"] == "ok"]
+    assert ok.groupby("row")["number"].apply(list).map(lambda n: n == [*range(1, len(n) + 1)]).all()
+    assert ok["plan"].str.contains(" → ").all()
+    row = int(ok.loc[ok["number"] == 2, "row"].iloc[0])
+    fewer = ("--fewest-changes", "-n", "2")
+    assert "another way" in run("explain", model, "people.csv", "--row", row, "-n", "2").output
+    assert run("explain", model, "people.csv", "--row", row, *fewer).exit_code == 0
+    assert "no wording 'xx'" in sentence(
+        run("recourse", model, "people.csv", "--language", "xx", "-o", "plans.csv")
+    )
 
 
 def test_explain_shows_the_person_and_the_plan(model: Path) -> None:

@@ -5,6 +5,7 @@ And the checks can fail: each is shown a method that does what it forbids.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -168,6 +169,14 @@ class AllIsWell(Base):
         return super().assess(X, X_plus).assign(status="ok")
 
 
+class ShowsWhatFails(Base):
+    """Tells people to change one thing less than it takes."""
+
+    def plans(self, X: pd.DataFrame, *args: Any, **options: Any) -> Any:
+        found = super().plans(X, *args, **options)
+        return [replace(plan, changes=plan.changes[1:], alternatives=()) for plan in found]
+
+
 class FirstIsSpecial(After):
     """What a row gets depends on its place."""
 
@@ -282,6 +291,7 @@ SPOILT = [
     (MovesTheAccepted, "accepted_rows"),
     (Ages, "rules"),
     (AllIsWell, "assess"),
+    (ShowsWhatFails, "plans"),
     (FirstIsSpecial, "row_order"),
     (OwnColumns, "column_order"),
     (SizeMatters, "subset"),

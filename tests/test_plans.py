@@ -14,8 +14,9 @@ from genrecourse.checks import Example, example_score, make_example
 from genrecourse.errors import UserError
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.plans import PURPOSE, REASONS, Change, Plan, Plans, in_words, score_words
+from genrecourse.plans import Change, Evidence, Opening, Plan, Plans, in_words, score_words
 from genrecourse.schema import Feature
+from genrecourse.wording import english
 
 SCRIPT = "<script>alert('x')</script>"
 AMOUNT = Feature(name="amount", kind="number", decimals=0, unit="DM", wording="credit amount")
@@ -97,26 +98,94 @@ def test_a_plan_in_text() -> None:
     )
 
 
-@pytest.mark.parametrize("status", REASONS)
-def test_every_reason_is_a_sentence_and_none_promises_an_approval(status: str) -> None:
-    plan = Plan(7, status, 0.31, 0.5)
+def refused(code: str = "not-accepted", **fields: Any) -> Plan:
+    return Plan(fields.pop("person", 7), "no-plan", 0.31, 0.5, reason_code=code, **fields)
+
+
+@pytest.mark.parametrize("code", [*english().under("reasons"), "out-of-time"])
+def test_every_reason_is_a_sentence_and_none_promises_an_approval(code: str) -> None:
+    plan = refused(code) if code != "already-accepted" else Plan(7, code, 0.31, 0.5)
     assert plan.reason.endswith(".")
     assert plan.reason in plan.to_text()
-    assert "approv" not in (plan.to_text() + PURPOSE).lower()
+    assert "approv" not in (plan.to_text() + plan.purpose).lower()
     assert "→" not in plan.to_text() + plan.to_html()
 
 
-def test_a_status_that_is_not_known_still_has_a_reason() -> None:
-    assert "out-of-time" in Plan(7, "out-of-time", 0.31, 0.5).reason
+def test_a_code_that_is_not_known_still_has_a_reason() -> None:
+    assert "out-of-time" in refused("out-of-time").reason
+
+
+@pytest.mark.parametrize("proven", [True, False])
+def test_a_reason_says_what_it_rests_on(proven: bool) -> None:
+    plan = refused(evidence=Evidence(proven, 12345, 50, 96))
+    assert ("Proven" in plan.reason) == proven
+    assert all(said in plan.reason for said in ("12,345", "50", "96"))
+    assert plan.to_dict()["evidence"]["said"] == ("proven" if proven else "searched")
+
+
+def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
+    fixed = AMOUNT.model_copy(update={"role": "immutable"})
+    opening = Opening("immutable", fixed, (Change(fixed, 4870, 2900),), 0.7, 0.4)
+    plan = refused("rules-block", openings=(opening,))
+    assert opening.to_text() == (
+        "About a rule, and not a plan: without the rule “credit amount cannot change”, this would "
+        "change the model's decision: credit amount: 4,870 DM → 2,900 DM."
+    )
+    assert opening.to_text() in plan.to_text()
+    assert plan.changes == ()
+    assert plan.to_dict()["openings"][0]["changes"][0]["after"] == 2900
+    told = {
+        ("direction", "direction"): ({"direction": "increase"}, "credit amount may only rise"),
+        ("step", "max_step"): ({"max_step": 500.0}, "credit amount changes by at most 500 DM"),
+        ("range", "range"): ({"range": (0, np.inf)}, "credit amount stays between 0 DM and ∞ DM"),
+    }
+    for (kind, _), (fields, words) in told.items():
+        assert Opening(kind, AMOUNT.model_copy(update=fields), (), 0.7, 0.4).rule == words
+    level = Feature(name="job", kind="category", categories=("a", "b"))
+    for kind, feature, value, words in [
+        ("lock", AMOUNT, None, "credit amount stays as it is"),
+        ("allowed", AMOUNT, (2000, 1), "credit amount becomes one of: 2,000 DM, 1 DM"),
+        ("allowed", level, ("a",), "job becomes one of: a"),
+        ("max_changes", None, 2, "at most 2 changes"),
+        ("max_cost", None, 0.5, "a cost of at most 0.5"),
+        ("relation", None, "a <= b", "a <= b"),
+    ]:
+        assert Opening(kind, feature, (), 0.7, 0.4, value).rule == words
+
+
+def test_several_plans_of_one_person_are_told_one_after_the_other() -> None:
+    second = told(Change(REAL, 0.1, 0.9))
+    plan = told(Change(AMOUNT, 4870, 2900), alternatives=(second,))
+    assert plan.every == (plan, second)
+    assert plan.to_text().count("model's score") == 2
+    assert plan.to_text().index("2,900 DM") < plan.to_text().index("or, in another way")
+    assert plan.to_html().count("<table") == 2
+    assert len(plan.to_dict()["alternatives"]) == 1
+    frame = Plans((plan, refused(person=8))).to_frame()
+    assert frame["number"].tolist() == [1, 2, None]
+    assert frame["after"].tolist() == [2900, 0.9, None]
+    assert frame["status"].tolist() == ["ok", "ok", "no-plan"]
+    assert "no promise" in Plans((plan,)).to_text()
 
 
 @pytest.mark.parametrize(
     "kept",
-    [{"changes": (Change(AMOUNT, 1, 2),)}, {"score_after": 0.4}, {"cost": 1.0}],
+    [
+        {"changes": (Change(AMOUNT, 1, 2),)},
+        {"score_after": 0.4},
+        {"cost": 1.0},
+        {"alternatives": (Plan(7, "already-accepted", 0.6, 0.5),)},
+    ],
 )
 def test_a_plan_that_failed_cannot_even_be_made(kept: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must not be told"):
-        Plan(7, "not-accepted", 0.31, 0.5, **kept)
+        refused(**kept)
+
+
+@pytest.mark.parametrize(("status", "code"), [("rejected", ""), ("no-plan", ""), ("ok", "x")])
+def test_a_status_comes_with_its_reason_or_with_none(status: str, code: str) -> None:
+    with pytest.raises(ValueError, match="status"):
+        Plan(7, status, 0.31, 0.5, reason_code=code)
 
 
 def test_html_escapes_names_values_and_labels() -> None:
@@ -130,7 +199,7 @@ def test_html_escapes_names_values_and_labels() -> None:
 
 
 def test_plans_are_a_sequence_and_found_by_label() -> None:
-    one, two = told(Change(AMOUNT, 4, 3), person="a"), Plan("b", "not-accepted", 0.1, 0.5)
+    one, two = told(Change(AMOUNT, 4, 3), person="a"), refused(person="b")
     plans = Plans((one, two))
     assert (len(plans), list(plans), plans[1]) == (2, [one, two], two)
     assert plans[:1] == Plans((one,))
@@ -157,12 +226,13 @@ def test_plans_tell_what_recourse_changes_and_only_where_it_holds(
     X_plus = method.recourse(example.people)
     found = method.assess(example.people, X_plus)
     assert [p.person for p in plans] == list(example.people.index)
-    assert [p.status for p in plans] == list(found["status"])
     assert {"ok", "not-accepted", "already-accepted"} <= set(found["status"])
     for i, plan in enumerate(plans):
-        if plan.status != "ok":
-            assert (plan.changes, plan.cost, plan.score_after) == ((), None, None)
+        if found["status"].iloc[i] != "ok":  # then by trying all, or not at all
+            assert plan.status != "already-accepted" or found["score"].iloc[i] > 0.5
+            assert plan.status == "ok" or (plan.changes, plan.cost) == ((), None)
             continue
+        assert plan.status == "ok"
         assert len(plan.changes) == found["changes"].iloc[i] > 0
         x_plus = example.people.iloc[i].astype(object).copy()
         for change in plan.changes:
@@ -173,7 +243,8 @@ def test_plans_tell_what_recourse_changes_and_only_where_it_holds(
 
 def test_likelihood_is_the_methods_own(method: GenRe, example: Example, plans: Plans) -> None:
     log_prob = method.log_prob(method.recourse(example.people), given=example.people)
-    ok = [i for i, plan in enumerate(plans) if plan.status == "ok"]
+    found = method.assess(example.people, method.recourse(example.people))
+    ok = np.flatnonzero(found["status"] == "ok")
     said = [plans[i].log_likelihood for i in ok]
     assert np.allclose(np.array(said, dtype=float), log_prob.iloc[ok], rtol=1e-4)
 
@@ -209,6 +280,7 @@ def test_a_plan_of_zero_likelihood_is_still_json(example: Example) -> None:
 def test_the_frame_has_a_row_for_each_change_and_for_each_person_without(plans: Plans) -> None:
     frame = plans.to_frame()
     assert len(frame) == sum(max(1, len(plan.changes)) for plan in plans)
+    assert frame["number"].dropna().eq(1).all()
     assert list(dict.fromkeys(frame["person"])) == [plan.person for plan in plans]
     changes = frame[frame["feature"].notna()]
     assert list(changes["after"]) == [c.after for plan in plans for c in plan.changes]

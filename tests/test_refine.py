@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from genrecourse.encoding import TableEncoder
-from genrecourse.genre.refine import GIVE, refine
+from genrecourse.genre.refine import GIVE, fewest, refine
 from genrecourse.schema import Feature, Schema
 from genrecourse.verifier import Bars, Verifier
 
@@ -98,3 +98,44 @@ def test_safety_raises_the_bars() -> None:
 
 def test_nobody_to_refine() -> None:
     assert refine(X[:0], X[:0], _Known(), np.ones, ENCODER, 0.5).shape == (0, N + 1)
+
+
+# ---- the fewest changes -------------------------------------------------------------------------
+
+
+def _fewest(x_plus: list[float], h: Any = None, feasible: Any = None, **known: Any) -> Any:
+    found = fewest(
+        X,
+        np.array([x_plus]),
+        _Known(**known),
+        h or (lambda Z: np.ones(len(Z))),
+        ENCODER,
+        0.5,
+        feasible=feasible or (lambda rows, trial: np.ones(len(rows), dtype=bool)),
+    )
+    return found[0].tolist()
+
+
+def test_what_h_does_not_need_is_undone() -> None:
+    assert _fewest([0.5, 0.2, 0.9, 1.0]) == [0, 0, 0, 0]
+    needs = lambda Z: np.where(Z[:, 0] > 0.4, 0.9, 0.1)  # noqa: E731
+    assert _fewest([0.5, 0.2, 0.9, 1.0], needs) == [0.5, 0, 0, 0]
+    at_the_cutoff = lambda Z: np.where(Z[:, 0] > 0.4, 0.9, 0.5)  # noqa: E731
+    assert _fewest([0.5, 0.2, 0.9, 1.0], at_the_cutoff) == [0.5, 0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["robust", "probability", "steady", "inlier"])
+def test_h_alone_is_not_enough_to_undo_a_change(name: str) -> None:
+    lacks = {name: lambda Z: np.where(Z[:, 1] > 0, 1.0, -1.0)}
+    assert _fewest([0.5, 0.2, 0.9, 1.0], **lacks) == [0, 0.2, 0, 0]
+
+
+def test_what_could_not_be_undone_is_tried_again_once_others_were() -> None:
+    """x0, the least, is needed only while x1 is changed."""
+    held = {"robust": lambda Z: np.where((Z[:, 0] == 0) & (Z[:, 1] > 0), -1.0, 1.0)}
+    assert _fewest([0.2, 0.5, 0.0, 0.0], **held) == [0, 0, 0, 0]
+
+
+def test_a_rule_between_features_is_kept_while_changes_are_undone() -> None:
+    both = lambda rows, trial: (trial[:, 0] > 0) == (trial[:, 1] > 0)  # noqa: E731
+    assert _fewest([0.2, 0.5, 0.9, 0.0], feasible=both) == [0.2, 0.5, 0, 0]

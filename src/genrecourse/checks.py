@@ -544,6 +544,29 @@ def check_assess(subject: Subject) -> None:
     subject.require((broken == "rule-broken").all(), "assess does not see a broken rule")
 
 
+def check_plans(subject: Subject) -> None:
+    """Carried out in original units, every plan is accepted by h and breaks no rule; the plans of
+    one person differ in what they change, and who has none is told why."""
+    plans = subject.fitted.plans(subject.people, 3)
+    subject.require(len(plans) == len(subject.people), "plans leaves people out")
+    accepted = subject.h.accepts(subject.people)
+    for i, plan in enumerate(plans):
+        who = f"{plan.person!r}"
+        subject.require(
+            (plan.status == "already-accepted") == accepted[i], f"the status of {who} is wrong"
+        )
+        subject.require(plan.reason or plan.every, f"{who} has neither a plan nor a reason")
+        kinds = [tuple(change.feature.name for change in each.changes) for each in plan.every]
+        subject.require(len(set(kinds)) == len(kinds), f"two plans of {who} change the same")
+        for each in plan.every:
+            row = subject.people.iloc[[i]].copy()
+            for change in each.changes:
+                name = change.feature.name
+                row[name] = pd.Series([change.after], row.index, dtype=row[name].dtype)
+            subject.require(subject.h.accepts(row).all(), f"h turns down a plan of {who}")
+            subject.require_rules(subject.people.iloc[[i]], row, f"a plan of {who}")
+
+
 # ---- same person, same plan --------------------------------------------------------------------
 
 
@@ -750,6 +773,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
         check_accepted_rows,
         check_rules,
         check_assess,
+        check_plans,
         check_row_order,
         check_column_order,
         check_subset,

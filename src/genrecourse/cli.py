@@ -67,6 +67,16 @@ TheirModel = Annotated[
         "predict_proba, or is a function of a DataFrame, or a genrecourse.Classifier.",
     ),
 ]
+HowMany = Annotated[
+    int, typer.Option("-n", min=1, help="Plans a person that differ in what they change.")
+]
+Fewest = Annotated[
+    bool,
+    typer.Option("--fewest-changes", help="Undo changes that are not needed."),
+]
+Language = Annotated[
+    str, typer.Option(help="Of the words: 'en', or a file, a translated copy of en.toml.")
+]
 Names = Annotated[str, typer.Option(metavar="A,B", help="Columns, with commas between them.")]
 Seed = Annotated[int, typer.Option(help="Decides everything random.")]
 People = Annotated[
@@ -223,21 +233,25 @@ def fit(
         out.print(f"interrupted: the best weights so far (step {report['training']['best_step']})")
 
 
-@app.command(epilog="Example: genrecourse recourse model german.csv -o plans.csv")
+@app.command(epilog="Example: genrecourse recourse model german.csv -n 3 -o plans.csv")
 def recourse(
     model: ModelFolder,
     applicants: TableFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="Plans: .csv, .parquet or .json.")],
+    n: HowMany = 1,
+    fewest_changes: Fewest = False,
+    language: Language = "en",
     classifier: TheirModel = None,
 ) -> None:
     """What would change the decision, for everyone in a table.
 
-    A .csv or .parquet has one line a person: row (counted from 0), status, reason, scores, cost,
-    the plan in words, and the features as they would be. A .json has the plans with each change.
+    A .csv or .parquet has one line a plan, and one for each person without: row (counted from 0),
+    status, reason, number of the plan, scores, cost, the plan in words, and the features as they
+    would be. A .json has the plans with each change, and the rules that stand in the way.
     """
     fitted = load(model, _given(classifier))
     X = _people(applicants, fitted.schema_)
-    plans = fitted.plans(X)
+    plans = fitted.plans(X, n, fewest_changes=fewest_changes, language=language)
     if output.suffix.lower() == ".json":
         write_text(plans.to_json() + "\n", output)
     else:
@@ -252,6 +266,9 @@ def explain(
     model: ModelFolder,
     applicants: TableFile,
     row: Annotated[int, typer.Option(min=0, help="Which row of the table, counted from 0.")],
+    n: HowMany = 1,
+    fewest_changes: Fewest = False,
+    language: Language = "en",
     classifier: TheirModel = None,
 ) -> None:
     """One person: who they are to the model, and what would change its decision."""
@@ -259,7 +276,9 @@ def explain(
     X = _people(applicants, fitted.schema_)
     if row >= len(X):
         raise UserError(f"{applicants} has the rows 0 to {len(X) - 1}; there is no row {row}")
-    out.print(panel(fitted.schema_, X.iloc[row], fitted.plans(X.iloc[[row]])[0]))
+    person = X.iloc[[row]]
+    told = fitted.plans(person, n, fewest_changes=fewest_changes, language=language)
+    out.print(panel(fitted.schema_, X.iloc[row], told[0]))
 
 
 @app.command(epilog="Example: genrecourse info model")
@@ -510,20 +529,30 @@ def _lint(found: Schema, X: pd.DataFrame) -> None:
 
 
 def _lines(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
-    """One line a person. Who has no plan keeps the features they have."""
+    """One line a plan. Who has none has one line, and keeps the features they have."""
+    every = [(i, each) for i, plan in enumerate(plans) for each in plan.every or (plan,)]
+    rows = [i for i, _ in every]
     told = pd.DataFrame(
         {
-            "row": X.index,
-            "status": [plan.status for plan in plans],
-            "reason": [plan.reason for plan in plans],
-            "score_before": [plan.score_before for plan in plans],
-            "score_after": [plan.score_after for plan in plans],
-            "cost": [plan.cost for plan in plans],
-            "plan": ["; ".join(change.to_text() for change in plan.changes) for plan in plans],
+            "row": X.index[rows],
+            "status": [plan.status for _, plan in every],
+            "reason_code": [plan.reason_code for _, plan in every],
+            "reason": [plan.reason for _, plan in every],
+            "number": _numbers(plans),
+            "score_before": [plan.score_before for _, plan in every],
+            "score_after": [plan.score_after for _, plan in every],
+            "cost": [plan.cost for _, plan in every],
+            "plan": ["; ".join(change.to_text() for change in plan.changes) for _, plan in every],
         }
     )
-    after = X[schema.names].astype(object)
-    for i, plan in enumerate(plans):
+    after = X[schema.names].astype(object).iloc[rows].reset_index(drop=True)
+    for line, (_, plan) in enumerate(every):
         for change in plan.changes:
-            after.iat[i, schema.names.index(change.feature.name)] = change.after
+            after.iat[line, schema.names.index(change.feature.name)] = change.after
     return pd.concat([told, after.infer_objects().add_prefix("new ")], axis=1)
+
+
+def _numbers(plans: Plans) -> pd.Series:
+    """Which of a person's plans a line is, from 1; missing where there is none."""
+    counts = [range(1, len(plan.every) + 1) if plan.every else (None,) for plan in plans]
+    return pd.Series([number for each in counts for number in each], dtype="Int64")

@@ -7,12 +7,28 @@ of targets. A value that stays as it is is always allowed.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from genrecourse.encoding import TOLERANCE, Array, TableEncoder, unchanged
 from genrecourse.schema import Feature
+
+
+class RuleBook(Protocol):
+    """What a check or an enumeration asks of rules, the schema's or those of a request."""
+
+    def allowed(self, j: int, a: Any, b: Any) -> np.ndarray:
+        """May feature j go from a to b? The first axis of a and b is people."""
+
+    def feasible(self, F: Array, F_plus: Array) -> np.ndarray:
+        """(n,) booleans: may person i go from F[i] to F_plus[i], all rules together?"""
+
+    def take(self, rows: np.ndarray) -> RuleBook:
+        """The rules of some of the people, in this order, one as often as it is named."""
+
+    def named(self, j: int) -> Array:
+        """Values that feature j may take by name, whether or not a training row has them."""
 
 
 class Rules:
@@ -92,6 +108,14 @@ class Rules:
         for j in range(len(self.features)):
             answer &= self.allowed(j, F[..., j], F_plus[..., j])
         return answer
+
+    def take(self, rows: np.ndarray) -> Rules:
+        """The schema's rules are the same for everybody."""
+        return self
+
+    def named(self, j: int) -> Array:
+        """A schema names no values but a category's levels."""
+        return np.zeros(0)
 
     def violations(self, F: Array, F_plus: Array) -> dict[str, np.ndarray]:
         """(n, d) booleans for each feature that moved where it may not, by the kind of rule."""

@@ -10,44 +10,26 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from typing import Any, overload
 
-import numpy as np
 import pandas as pd
 
-from genrecourse.encoding import TableEncoder, unchanged
 from genrecourse.errors import UserError
 from genrecourse.schema import Feature, plain
+from genrecourse.wording import Wording, english
 
-PURPOSE = "what would change the model's decision"
-NOT_GIVEN = "not given"
-REASONS = {
-    "already-accepted": "The model's decision is favourable already: nothing needs to change.",
-    "not-accepted": (
-        "No plan: the model would turn down the best attempt that was found as well, "
-        "so it is not shown."
-    ),
-    "no-feasible-target": (
-        "No plan: nobody whom the model accepted in the training data shares what this person "
-        "cannot change, so there is nobody to learn from."
-    ),
-    "rule-broken": (
-        "No plan: the best attempt that was found breaks a rule on what may change, "
-        "so it is not shown."
-    ),
-}
-
+STATUSES = ("ok", "already-accepted", "no-plan")
 
 # the columns of Plans.to_frame
 NUMBERS = ("score_before", "score_after", "cutoff", "cost", "log_likelihood")
-PLAN_COLUMNS = ("person", "status", "reason", *NUMBERS)
+PLAN_COLUMNS = ("person", "status", "reason_code", "reason", "number", *NUMBERS)
 CHANGE_COLUMNS = ("feature", "wording", "unit", "before", "after", "before_text", "after_text")
 
 
-# ---- one person -----------------------------------------------------------------------------
+# ---- what a plan is made of -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -57,21 +39,23 @@ class Change:
     feature: Feature
     before: Any
     after: Any
+    language: Wording = field(default_factory=english, repr=False, compare=False)
 
     @cached_property
     def words(self) -> tuple[str, str]:
         """Both values in words, with as many digits as it takes to tell them apart."""
         for digits in (None, *range(3, 18)):
             words = (
-                in_words(self.feature, self.before, digits),
-                in_words(self.feature, self.after, digits),
+                in_words(self.feature, self.before, digits, self.language),
+                in_words(self.feature, self.after, digits, self.language),
             )
             if words[0] != words[1]:
                 break
         return words
 
     def to_text(self) -> str:
-        return f"{self.feature.label}: {self.words[0]} → {self.words[1]}"
+        before, after = self.words
+        return self.language("value.change", feature=self.feature.label, before=before, after=after)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -86,63 +70,187 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What was tried before something was said (`enumeration`)."""
+
+    proven: bool  # all changes of one and of two features were tried; else only those of one
+    asked: int  # changes that h was asked about
+    most: int  # values of a feature that were tried, at most
+    draws: int = 0  # what the method tried by itself
+
+    def to_dict(self) -> dict[str, Any]:
+        said = "proven" if self.proven else "searched"
+        return {"said": said, "asked": self.asked, "values": self.most, "draws": self.draws}
+
+
+@dataclass(frozen=True)
+class Opening:
+    """One rule, and what it alone keeps from being a plan: about the rule, not for the person."""
+
+    kind: str  # as `relaxations.Relaxed` calls it
+    feature: Feature | None  # that the rule is about, with the rule as one of its fields
+    changes: tuple[Change, ...]
+    score_after: float
+    cost: float
+    value: Any = None  # of a rule that no field of a feature can hold
+    language: Wording = field(default_factory=english, repr=False, compare=False)
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        feature, words, value = self.feature, self.language, self.value
+        parts: dict[str, object] = {"kind": self.kind, "n": value, "relation": value}
+        name = self.kind
+        if feature is not None:
+            parts["feature"] = feature.label
+            name = feature.direction if self.kind == "direction" else self.kind
+            low, high = feature.range or (-math.inf, math.inf)
+            for part, end in (("low", low), ("high", high), ("step", feature.max_step)):
+                parts[part] = in_words(feature, end, None, words)
+            if name == "allowed":
+                parts["values"] = ", ".join(in_words(feature, v, None, words) for v in value)
+        elif name == "max_cost":
+            parts["cost"] = words.number(f"{value:g}")
+        return words(f"rules.{name}" if f"rules.{name}" in words else "rules.other", **parts)
+
+    def to_text(self) -> str:
+        changes = "; ".join(change.to_text() for change in self.changes)
+        return self.language("evidence.rule", rule=self.rule, changes=changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "rule": self.kind,
+            "feature": None if self.feature is None else self.feature.name,
+            "rule_text": self.rule,
+            "score_after": self.score_after,
+            "cost": self.cost,
+            "changes": [change.to_dict() for change in self.changes],
+        }
+
+
+# ---- one person -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
 class Plan:
     """What would change h's decision on one person, or why there is nothing to say."""
 
     person: Any  # the row's index label
-    status: str  # as Method.assess gives it
+    status: str  # one of STATUSES
     score_before: float
     cutoff: float
     changes: tuple[Change, ...] = ()
     score_after: float | None = None
     cost: float | None = None
     log_likelihood: float | None = None
+    reason_code: str = ""  # why the status is "no-plan"
+    evidence: Evidence | None = None  # what "no-plan" rests on
+    openings: tuple[Opening, ...] = ()  # rules that block: what each alone keeps from being a plan
+    cheapest: Evidence | None = None  # no change of one or of two features costs less
+    alternatives: tuple[Plan, ...] = ()  # further plans, which change other features
+    language: Wording = field(default_factory=english, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"the status '{self.status}' is none of {STATUSES}")
+        if (self.status == "no-plan") != bool(self.reason_code):
+            raise ValueError(f"the status '{self.status}' with the reason '{self.reason_code}'")
         told = (self.score_after, self.cost, self.log_likelihood) != (None, None, None)
-        if self.status != "ok" and (self.changes or told):
+        if self.status != "ok" and (self.changes or told or self.alternatives):
             raise ValueError(f"a plan with the status '{self.status}' must not be told")
 
     @property
+    def every(self) -> tuple[Plan, ...]:
+        """This plan and its alternatives; nothing where there is none."""
+        return (self, *self.alternatives) if self.status == "ok" else ()
+
+    @property
+    def purpose(self) -> str:
+        return self.language("plan.purpose")
+
+    @property
     def reason(self) -> str:
-        """Why there is no plan, in a sentence; empty where there is one."""
+        """Why there is no plan, and what that rests on; empty where there is one."""
         if self.status == "ok":
             return ""
-        return REASONS.get(self.status, f"No plan that holds was found ({self.status}).")
+        code, words = self.reason_code or self.status, self.language
+        if f"reasons.{code}" in words:
+            said = words(f"reasons.{code}")
+        else:
+            said = words("reasons.other", code=code)
+        return f"{said} {self._evidence}" if self.evidence else said
+
+    @property
+    def _evidence(self) -> str:
+        assert self.evidence is not None
+        name = "evidence.proven" if self.evidence.proven else "evidence.searched"
+        return self.language(
+            name,
+            asked=self._count(self.evidence.asked),
+            most=self.evidence.most,
+            draws=self._count(self.evidence.draws),
+        )
+
+    def _count(self, n: int) -> str:
+        return self.language.number(f"{n:,}")
 
     @property
     def facts(self) -> str:
         """The score and the price, in a line."""
-        if self.status != "ok":
-            (score, cutoff), after = score_words(self.score_before, self.cutoff), ""
+        words = self.language
+        if self.score_after is None:
+            score, cutoff = score_words(self.score_before, self.cutoff, language=words)
+            parts = [words("plan.score", before=score, cutoff=cutoff)]
         else:
-            assert self.score_after is not None
-            score, after, cutoff = score_words(self.score_before, self.score_after, self.cutoff)
-            after = f" → {after}"
-        parts = [f"model's score {score}{after} (favourable above {cutoff})"]
+            score, after, cutoff = score_words(
+                self.score_before, self.score_after, self.cutoff, language=words
+            )
+            parts = [words("plan.scores", before=score, after=after, cutoff=cutoff)]
         if self.cost is not None:
-            parts.append(f"cost {self.cost:.2f}")
+            parts.append(words("plan.cost", cost=words.number(f"{self.cost:.2f}")))
         if self.log_likelihood is not None:
-            parts.append(f"log-likelihood {self.log_likelihood:.1f}")
+            likelihood = words.number(f"{self.log_likelihood:.1f}")
+            parts.append(words("plan.likelihood", likelihood=likelihood))
+        if self.cheapest is not None:
+            parts.append(words("plan.cheapest", most=self.cheapest.most))
         return ", ".join(parts)
 
     def to_text(self) -> str:
+        words = self.language
         if self.status != "ok":
-            return f"{self.person}: {self.reason}\n  {self.facts}"
-        lines = [f"  {change.to_text()}" for change in self.changes]
-        return "\n".join([f"{self.person}: {PURPOSE}", *lines, f"  {self.facts}"])
+            lines = [words("plan.line", person=self.person, said=self.reason)]
+            lines += [f"  {opening.to_text()}" for opening in self.openings[:1]]
+            return "\n".join([*lines, f"  {self.facts}"])
+        lines = [words("plan.line", person=self.person, said=self.purpose)]
+        for plan in self.every:
+            if plan is not self:
+                lines.append(f"  {words('plan.another')}")
+            lines += [f"  {change.to_text()}" for change in plan.changes]
+            lines.append(f"  {plan.facts}")
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: no NaN, no numpy."""
         return {
             "person": _json_value(self.person),
             "status": self.status,
+            "reason_code": self.reason_code,
             "reason": self.reason,
+            "evidence": self.evidence.to_dict() if self.evidence else None,
+            "openings": [opening.to_dict() for opening in self.openings],
+            "cutoff": self.cutoff,
+            **self._told(),
+            "alternatives": [plan._told() for plan in self.alternatives],
+        }
+
+    def _told(self) -> dict[str, Any]:
+        """What differs between the plans of one person."""
+        return {
             "score_before": self.score_before,
             "score_after": self.score_after,
-            "cutoff": self.cutoff,
             "cost": self.cost,
             "log_likelihood": self.log_likelihood,
+            "cheapest": self.cheapest.to_dict() if self.cheapest else None,
             "changes": [change.to_dict() for change in self.changes],
         }
 
@@ -154,11 +262,14 @@ class Plan:
 
     def to_html(self) -> str:
         """A fragment that stands by itself, as in a notebook."""
-        person, said = escape(str(self.person)), escape(self.reason or PURPOSE)
-        return (
-            f"<div><p><strong>{person}</strong>: {said}</p>{self.changes_html()}"
-            f"<p><small>{escape(self.facts)}</small></p></div>"
-        )
+        person, said = escape(str(self.person)), escape(self.reason or self.purpose)
+        parts = [f"<p><strong>{person}</strong>: {said}</p>"]
+        parts += [f"<p>{escape(opening.to_text())}</p>" for opening in self.openings[:1]]
+        for plan in self.every or (self,):
+            if plan is not self:
+                parts.append(f"<p>{escape(self.language('plan.another'))}</p>")
+            parts.append(f"{plan.changes_html()}<p><small>{escape(plan.facts)}</small></p>")
+        return f"<div>{''.join(parts)}</div>"
 
     def changes_html(self) -> str:
         """The changes alone, as a table; empty where there is no plan."""
@@ -180,7 +291,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Plans(Sequence[Plan]):
-    """One plan a person, in the order of the table."""
+    """The answer for each person, in the order of the table; further plans are `alternatives`."""
 
     plans: tuple[Plan, ...]
 
@@ -208,18 +319,29 @@ class Plans(Sequence[Plan]):
         raise UserError(f"no plan for {label!r}; the {len(self)} people begin with {some}")
 
     def to_text(self) -> str:
-        return "\n\n".join(plan.to_text() for plan in self.plans)
+        return "\n\n".join([*(plan.to_text() for plan in self.plans), *self._note])
+
+    @property
+    def _note(self) -> list[str]:
+        """What recourse is not, said once."""
+        told = [plan for plan in self.plans if plan.status == "ok"]
+        return [told[0].language("plan.note")] if told else []
 
     def to_json(self) -> str:
         return _json([plan.to_dict() for plan in self.plans])
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a change. A person with none has one row, with the reason and no feature."""
+        """One row a change; `number` counts a person's plans. A person with none has one row, with
+        the reason and no feature."""
         nothing = dict.fromkeys(CHANGE_COLUMNS)
         rows: list[dict[str, Any]] = []
         for plan in self.plans:
-            about = plan.to_dict() | {"person": plan.person}
-            rows += [about | change for change in about["changes"] or [nothing]]
+            about = plan.to_dict() | {"person": plan.person, "number": None}
+            if plan.status != "ok":
+                rows.append(about | nothing)
+            for number, each in enumerate(plan.every, start=1):
+                told = about | each._told() | {"number": number}
+                rows += [told | change for change in told["changes"]]
         return pd.DataFrame(
             {
                 # objects, so that a whole number stays one beside text and None
@@ -231,74 +353,51 @@ class Plans(Sequence[Plan]):
         )
 
     def to_html(self) -> str:
-        return "".join(plan.to_html() for plan in self.plans)
+        note = [f"<p><small>{escape(note)}</small></p>" for note in self._note]
+        return "".join([*(plan.to_html() for plan in self.plans), *note])
 
     def _repr_html_(self) -> str:
         return self.to_html()
-
-
-def make_plans(
-    encoder: TableEncoder,
-    X: pd.DataFrame,
-    X_plus: pd.DataFrame,
-    assessment: pd.DataFrame,
-    cutoff: float,
-    log_likelihood: np.ndarray | None = None,
-) -> Plans:
-    """From what `Method.recourse` gave and `Method.assess` found, row by row."""
-    moved = ~unchanged(encoder.features(X), encoder.features(X_plus))
-    cells = [(f, X[f.name].to_list(), X_plus[f.name].to_list()) for f in encoder.schema]
-    statuses, scores = assessment["status"].to_list(), assessment["score"].to_list()
-    scores_plus, costs = assessment["score_plus"].to_list(), assessment["cost"].to_list()
-    plans = []
-    for i, person in enumerate(X.index):
-        about = (plain(person), statuses[i], scores[i], float(cutoff))
-        if statuses[i] != "ok":
-            plans.append(Plan(*about))
-            continue
-        changes = tuple(
-            Change(feature, _value(before[i]), _value(after[i]))
-            for (feature, before, after), changed in zip(cells, moved[i], strict=True)
-            if changed
-        )
-        likelihood = None if log_likelihood is None else _json_value(log_likelihood[i])
-        plans.append(Plan(*about, changes, scores_plus[i], costs[i], likelihood))
-    return Plans(tuple(plans))
 
 
 # ---- words ----------------------------------------------------------------------------------
 
 _CURRENCIES = "$€£¥₹"  # a unit that ends in one of these stands before the number
 _CLOSE = ("%", "°")  # and one that begins so stands right behind it
-_TIMES = ("years", "months", "weeks", "days", "hours", "minutes")  # with a singular that we know
 
 
-def in_words(feature: Feature, value: Any, digits: int | None = None) -> str:
+def in_words(
+    feature: Feature, value: Any, digits: int | None = None, language: Wording | None = None
+) -> str:
     """A value as people write it, with its unit.
 
     digits: significant digits of a number; None: the feature's own decimals, or 3 digits.
     """
-    value = _value(value)
+    words, value = language or english(), cell_value(value)
     if value is None:
-        return NOT_GIVEN
+        return words("value.missing")
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return words("value.yes" if value else "value.no")
     if isinstance(value, str):
         return value
-    return _with_unit(_number(float(value), feature.decimals, digits), feature.unit)
+    number = words.number(_number(float(value), feature.decimals, digits))
+    return _with_unit(number, feature.unit, words)
 
 
-def score_words(*scores: float) -> list[str]:
+def score_words(*scores: float, language: Wording | None = None) -> list[str]:
     """Scores with equal decimals, as many as it takes to tell those apart that differ."""
+    write = (language or english()).number
     start = 2 if max(map(abs, scores)) < 10 else 0
     for decimals in range(start, 15):
         words = [f"{score:,.{decimals}f}" for score in scores]
         if len(set(words)) == len(set(scores)):
             break
-    return words
+    return [write(word) for word in words]
 
 
 def _number(value: float, decimals: int | None, digits: int | None) -> str:
+    if math.isinf(value):  # the open end of a range
+        return "∞" if value > 0 else "-∞"
     if decimals is not None and digits is None:
         near = round(value, decimals) + 0.0  # and no "-0"
         # a value with more decimals than the training rows had is not cut short
@@ -314,24 +413,24 @@ def _number(value: float, decimals: int | None, digits: int | None) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _with_unit(number: str, unit: str) -> str:
+def _with_unit(number: str, unit: str, words: Wording) -> str:
     if not unit:
         return number
     if unit[-1] in _CURRENCIES:
         sign, size = ("-", number[1:]) if number.startswith("-") else ("", number)
         return f"{sign}{unit}{size}"
-    if number == "1" and unit in _TIMES:
-        unit = unit[:-1]
+    if number == "1" and f"singular.{unit}" in words:
+        unit = words(f"singular.{unit}")
     return f"{number}{unit}" if unit.startswith(_CLOSE) else f"{number} {unit}"
 
 
-def _value(cell: Any) -> Any:
+def cell_value(cell: Any) -> Any:
     """A cell as a plain Python value; None where it is missing, however pandas says so."""
     return None if pd.api.types.is_scalar(cell) and pd.isna(cell) else plain(cell)
 
 
 def _json_value(value: Any) -> Any:
-    value = _value(value)
+    value = cell_value(value)
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

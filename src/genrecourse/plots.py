@@ -18,6 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from genrecourse.classifier import Classifier
 from genrecourse.plans import Change, Plan, in_words, score_words
+from genrecourse.wording import Wording, english
 
 ACCEPTED, REJECTED, ARROW = "#4878cf", "#d65f5f", "#333333"
 INK, MUTED, TRACK = "#1f2933", "#6b7785", "#dde3ea"
@@ -75,12 +76,18 @@ def _boundary(ax: Axes, X: pd.DataFrame, h: Classifier) -> None:
 def before_after(ax: Axes, plan: Plan, score_range: tuple[float, float]) -> None:
     """A track for the score and one for each change: a ring where x is, a dot where it would be."""
     assert plan.score_after is not None
-    score, after, cutoff = score_words(plan.score_before, plan.score_after, plan.cutoff)
+    words = plan.language
+    score, after, cutoff = score_words(
+        plan.score_before, plan.score_after, plan.cutoff, language=words
+    )
     low, high = score_range
     place = [(v - low) / (high - low) for v in (plan.score_before, plan.score_after, plan.cutoff)]
-    _track(ax, 0, "model's score", f"{score} → {after}", place[0], place[1])
+    both = words("pictures.before_after", before=score, after=after)
+    _track(ax, 0, words("pictures.score"), both, place[0], place[1])
     ax.plot([place[2]] * 2, [0.16, 0.38], color=INK, lw=1.2)
-    _write(ax, place[2], 0.55, f"cutoff {cutoff}", MUTED, ha="center", size=7.5)
+    _write(
+        ax, place[2], 0.55, words("pictures.cutoff", cutoff=cutoff), MUTED, ha="center", size=7.5
+    )
     for i, change in enumerate(plan.changes, start=1):
         _change_track(ax, i, change)
     ax.set_xlim(-0.02, 1.02)
@@ -90,7 +97,9 @@ def before_after(ax: Axes, plan: Plan, score_range: tuple[float, float]) -> None
 
 def _change_track(ax: Axes, i: int, change: Change) -> None:
     feature = change.feature
-    label, words = _cut(feature.label, 26), " → ".join(_cut(word, 18) for word in change.words)
+    before, after = (_cut(word, 18) for word in change.words)
+    label = _cut(feature.label, 26)
+    words = change.language("pictures.before_after", before=before, after=after)
     if feature.is_category:
         levels = list(feature.categories)
         at = np.linspace(0, 1, len(levels)) if len(levels) > 1 else np.array([0.5])
@@ -105,7 +114,15 @@ def _change_track(ax: Axes, i: int, change: Change) -> None:
     places = [np.nan if v is None else (v - low) / span for v in _ends(change)]
     _track(ax, i, label, words, *places)
     for x, side, value in ((0, "left", low), (1, "right", high)):
-        _write(ax, x, i + 0.52, in_words(feature, value), MUTED, ha=side, size=7.5)
+        _write(
+            ax,
+            x,
+            i + 0.52,
+            in_words(feature, value, None, change.language),
+            MUTED,
+            ha=side,
+            size=7.5,
+        )
 
 
 def _ends(change: Change) -> tuple[Any, Any]:
@@ -123,12 +140,15 @@ def _track(ax: Axes, i: int, label: str, words: str, before: float, after: float
     ax.plot(after, y, "o", color=ACCEPTED, ms=9, zorder=5)
 
 
-def cost_against_likelihood(ax: Axes, draws: pd.DataFrame, cutoff: float) -> None:
+def cost_against_likelihood(
+    ax: Axes, draws: pd.DataFrame, cutoff: float, language: Wording | None = None
+) -> None:
     """One person's draws: what each would cost, how likely it is, and the one that is given."""
+    words = language or english()
     accepted = draws["score"] > cutoff
     for rows, colour, label in (
-        (~accepted, REJECTED, "the model still says no"),
-        (accepted, ACCEPTED, "changes the decision"),
+        (~accepted, REJECTED, "pictures.rejected"),
+        (accepted, ACCEPTED, "pictures.accepted"),
     ):
         if rows.any():
             ax.scatter(
@@ -138,14 +158,13 @@ def cost_against_likelihood(ax: Axes, draws: pd.DataFrame, cutoff: float) -> Non
                 c=colour,
                 alpha=0.45,
                 linewidths=0,
-                label=f"{label} ({int(rows.sum())} of {len(draws)} draws)",
+                label=words(label, n=int(rows.sum()), draws=len(draws)),
             )
     best = draws[draws["chosen"]]
-    ax.scatter(
-        best["cost"], best["log_likelihood"], s=110, c="none", ec=INK, lw=1.6, label="the plan"
-    )
-    ax.set_xlabel("cost (less is easier)")
-    ax.set_ylabel("log-likelihood (more is likelier)")
+    ring: dict[str, Any] = {"s": 110, "c": "none", "ec": INK, "lw": 1.6}
+    ax.scatter(best["cost"], best["log_likelihood"], **ring, label=words("pictures.plan"))
+    ax.set_xlabel(words("pictures.cost"))
+    ax.set_ylabel(words("pictures.likelihood"))
     ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(-0.02, 1.0), borderaxespad=0.2)
     _plain_axes(ax)
 
@@ -166,17 +185,24 @@ def asked_most(ax: Axes, shares: pd.Series) -> None:
     ax.axis("off")
 
 
-def loss_curve(ax: Axes, curve: Sequence[tuple[int, float, float]], best_step: int) -> None:
+def loss_curve(
+    ax: Axes,
+    curve: Sequence[tuple[int, float, float]],
+    best_step: int,
+    language: Wording | None = None,
+) -> None:
     """The loss on pairs trained on and on pairs held out, and the step whose weights are kept."""
+    words = language or english()
     steps, trained, held = (np.array(column) for column in zip(*curve, strict=True))
-    ax.plot(steps, trained, color=MUTED, lw=1.6, label="training")
-    ax.plot(steps, held, color=ACCEPTED, lw=2, label="held out")
+    ax.plot(steps, trained, color=MUTED, lw=1.6, label=words("pictures.training"))
+    ax.plot(steps, held, color=ACCEPTED, lw=2, label=words("pictures.held_out"))
     ax.axvline(best_step, color=INK, lw=1, ls=":")
     ax.plot(steps[steps == best_step], held[steps == best_step], "o", color=ACCEPTED, mec=INK, ms=8)
-    ax.plot([], [], "o", color=ACCEPTED, mec=INK, ms=8, label=f"best, step {best_step:,}: kept")
+    best = words("pictures.best", step=words.number(f"{best_step:,}"))
+    ax.plot([], [], "o", color=ACCEPTED, mec=INK, ms=8, label=best)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("step")
-    ax.set_ylabel("loss")
+    ax.set_xlabel(words("pictures.step"))
+    ax.set_ylabel(words("pictures.loss"))
     ax.legend(frameon=False)
     _plain_axes(ax)
 

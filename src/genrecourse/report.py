@@ -20,37 +20,12 @@ import pandas as pd
 
 from genrecourse import plots
 from genrecourse.methods.base import Method
-from genrecourse.plans import PURPOSE, Plan, Plans, in_words
+from genrecourse.plans import Plan, Plans, in_words
 from genrecourse.schema import Schema
+from genrecourse.wording import Wording, english
 
-SCORES = {  # column of the score table: its head, and what it means
-    "score": ("score ↑", "valid + plausible − cost / number of features; at most 2."),
-    "val": (
-        "valid ↑",
-        "share of people for whom the judge, a forest that no method has seen, finds the "
-        "favourable outcome likelier than not after the change.",
-    ),
-    "lof": ("plausible ↑", "share who then look like accepted people (local outlier factor)."),
-    "cost": (
-        "cost ↓",
-        "mean size of the change: 1 for a changed category, and for a number the share of its "
-        "range that it moves.",
-    ),
-    "h_valid": ("accepted ↑", "share whom the model itself then accepts."),
-    "changes": ("changes ↓", "mean number of features that change."),
-}
+SCORES = ("score", "val", "lof", "cost", "h_valid", "changes")  # columns of the score table
 SHARES = ("val", "lof", "h_valid")
-LIMITS = (
-    "A plan tells what would change the decision of this model as it is today. It is no promise: "
-    "a person may decide differently, and a model that is trained again may too.",
-    "It is about the model, not about the world. That people of another kind are accepted does not "
-    "say that becoming like them changes what happens afterwards.",
-    "Only the rules in the schema are kept. What it does not mark as fixed may be asked of "
-    "anybody, whether they can do it or not.",
-    "Cost is a distance on the scale of the data. It is neither money nor effort.",
-    "Likelihood compares the draws for one person with each other. It is no probability that the "
-    "person will carry out the plan.",
-)
 
 
 def write_report(path: str | Path, method: Method, people: pd.DataFrame, **options: Any) -> Path:
@@ -65,33 +40,38 @@ def report_html(
     method: Method,
     people: pd.DataFrame,
     *,
-    title: str = "What would change the decision?",
+    title: str | None = None,
     shown: int = 3,
+    n: int = 1,
     scores: pd.DataFrame | None = None,
     scores_note: str = "",
     facts: Mapping[str, str] | None = None,
     limits: Sequence[str] = (),
+    language: str | Path | Wording = "en",
 ) -> str:
     """The whole page.
 
-    people: rows whom h turned down; the first `shown` of them are told in full.
+    people: rows whom h turned down; the first `shown` of them are told in full. n: plans a person.
     scores: one row a method, with the columns of `SCORES` and n, as `evaluation.summarise` gives;
         scores_note says what the other methods are.
     facts, limits: what else to say about how it was made, and about what it does not mean.
     """
-    plans = method.plans(people)
+    words = Wording.of(language)
+    title = title or words("report.title")
+    plans = method.plans(people, n, language=words)
+    limits = (*words.under("report.limit").values(), *limits)
     parts = [
-        _head(title, plans),
-        _few(method, people.iloc[:shown], plans[:shown], len(people)),
-        _asked_most(method.schema_, plans),
-        _all(plans),
-        "" if scores is None else _scores(scores, scores_note),
-        _learning(method),
-        _made(method, facts or {}),
-        _section("What it does not mean", _list((*LIMITS, *limits))),
+        _head(title, plans, words),
+        _few(method, people.iloc[:shown], plans[:shown], len(people), words),
+        _asked_most(method.schema_, plans, words),
+        _all(plans, words),
+        "" if scores is None else _scores(scores, scores_note, words),
+        _learning(method, words),
+        _made(method, facts or {}, words),
+        _section(words("report.limits"), _list(limits)),
     ]
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html>\n<html lang="{escape(words("code"))}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{CSS}</style></head>\n"
         f"<body><main>{''.join(parts)}</main></body></html>\n"
@@ -101,27 +81,32 @@ def report_html(
 # ---- the sections ---------------------------------------------------------------------------
 
 
-def _head(title: str, plans: Plans) -> str:
+def _head(title: str, plans: Plans, words: Wording) -> str:
     told = [plan for plan in plans if plan.status == "ok"]
     changes = sum(len(plan.changes) for plan in told)
+    count = words(
+        "report.told_count", told=_count(len(told), words), people=_count(len(plans), words)
+    )
+    mean = words.number(f"{changes / len(told):.1f}") if told else "–"
     tiles = [
-        (f"{len(plans):,}", "people"),
-        (f"{len(told):,} of {len(plans):,}", "have a plan that holds"),
-        (f"{changes / len(told):.1f}" if told else "–", "features change in a plan, on average"),
+        (_count(len(plans), words), words("report.people")),
+        (count, words("report.told")),
+        (mean, words("report.changes")),
     ]
     return (
-        f'<header><p class="eyebrow">genrecourse report</p><h1>{escape(title)}</h1>'
-        '<p class="lead">A model turned these people down. For each of them this page shows a set '
-        "of changes that would change the model’s decision, which leaves alone what a person "
-        "cannot change and ends up looking like people whom the model accepts: this is called "
-        "<em>algorithmic recourse</em>.</p>"
+        f'<header><p class="eyebrow">{escape(words("report.eyebrow"))}</p>'
+        f"<h1>{escape(title)}</h1>"
+        f'<p class="lead">{escape(words("report.lead"))}</p>'
         '<div class="tiles">'
-        + "".join(f"<div><b>{number}</b><span>{what}</span></div>" for number, what in tiles)
+        + "".join(
+            f"<div><b>{escape(number)}</b><span>{escape(what)}</span></div>"
+            for number, what in tiles
+        )
         + "</div></header>"
     )
 
 
-def _few(method: Method, people: pd.DataFrame, plans: Plans, total: int) -> str:
+def _few(method: Method, people: pd.DataFrame, plans: Plans, total: int, words: Wording) -> str:
     draws = method.draws(people) if hasattr(method, "draws") else None
     cards = []
     for i, plan in enumerate(plans):
@@ -130,57 +115,64 @@ def _few(method: Method, people: pd.DataFrame, plans: Plans, total: int) -> str:
             n = len(draws) // len(people)  # by position: labels may stand more than once
             some = draws.iloc[i * n : (i + 1) * n]
         cards.append(_card(method, people.iloc[i], plan, some))
-    which = f"The first {len(plans)} of {total:,} in the table, not picked by hand."
-    return _section("A few people, one plan each", *cards, lead=which)
+    which = words("report.few_which", shown=len(plans), people=_count(total, words))
+    return _section(words("report.few"), *cards, lead=which)
 
 
 def _card(method: Method, row: pd.Series, plan: Plan, draws: pd.DataFrame | None) -> str:
-    inside = [
-        f"<h3>Person {escape(str(plan.person))}</h3>",
-        f'<p class="facts">{escape(plan.facts)}</p>',
-        _plan(method, plan, draws) if plan.status == "ok" else f"<p>{escape(plan.reason)}</p>",
-    ]
+    person = plan.language("panel.person", person=plan.person)
+    inside = [f"<h3>{escape(person)}</h3>", f'<p class="facts">{escape(plan.facts)}</p>']
+    if plan.status == "ok":
+        inside.append(_plan(method, plan, draws))
+    else:
+        said = (plan.reason, *(opening.to_text() for opening in plan.openings[:1]))
+        inside += [f"<p>{escape(sentence)}</p>" for sentence in said]
     inside.append(_profile(method.schema_, row, plan))
     return f'<article class="card">{"".join(inside)}</article>'
 
 
 def _plan(method: Method, plan: Plan, draws: pd.DataFrame | None) -> str:
-    score_range = method.classifier_.score_range
+    score_range, words = method.classifier_.score_range, plan.language
     pictures = [
         _picture(
             lambda ax: plots.before_after(ax, plan, score_range),
-            f"Before and after, person {plan.person}",
-            "Ring: today. Dot: with the plan. A line is a number’s range, or the categories.",
+            words("report.before_after", person=plan.person),
+            words("report.before_after_note"),
             (4.8, 0.55 * (len(plan.changes) + 1) + 0.1),
         )
     ]
     if draws is not None:
         pictures.append(
             _picture(
-                lambda ax: plots.cost_against_likelihood(ax, draws, plan.cutoff),
-                f"Cost against likelihood of the draws, person {plan.person}",
-                "All that was drawn for this person. The draw that became the plan is ringed.",
+                lambda ax: plots.cost_against_likelihood(ax, draws, plan.cutoff, words),
+                words("report.draws", person=plan.person),
+                words("report.draws_note"),
                 (4.2, 3.2),
             )
         )
+    others = "".join(
+        f"<h4>{escape(words('report.another'))}</h4>{other.changes_html()}"
+        f'<p class="facts">{escape(other.facts)}</p>'
+        for other in plan.alternatives
+    )
     return (
-        f"<h4>{escape(PURPOSE)}</h4>{plan.changes_html()}"
-        f'<div class="pair">{"".join(pictures)}</div>'
+        f"<h4>{escape(plan.purpose)}</h4>{plan.changes_html()}"
+        f'<div class="pair">{"".join(pictures)}</div>{others}'
     )
 
 
 def _profile(schema: Schema, row: pd.Series, plan: Plan) -> str:
-    changed = {change.feature.name for change in plan.changes}
+    changed, words = {change.feature.name for change in plan.changes}, plan.language
     cells = []
     for feature in schema:
         mark = ' class="changed"' if feature.name in changed else ""
-        fixed = " <i>fixed</i>" if feature.role == "immutable" else ""
-        value = escape(in_words(feature, row[feature.name]))
+        fixed = f" <i>{escape(words('report.fixed'))}</i>" if feature.role == "immutable" else ""
+        value = escape(in_words(feature, row[feature.name], None, words))
         cells.append(f"<div{mark}><dt>{escape(feature.label)}{fixed}</dt><dd>{value}</dd></div>")
-    return f'<h4>The person today</h4><dl class="profile">{"".join(cells)}</dl>'
+    return f'<h4>{escape(words("report.today"))}</h4><dl class="profile">{"".join(cells)}</dl>'
 
 
-def _asked_most(schema: Schema, plans: Plans) -> str:
+def _asked_most(schema: Schema, plans: Plans, words: Wording) -> str:
     told = [plan for plan in plans if plan.status == "ok"]
     if not told:
         return ""
@@ -190,102 +182,116 @@ def _asked_most(schema: Schema, plans: Plans) -> str:
     shares = asked.rename({feature.name: feature.label for feature in schema})
     rows = min(len(shares), plots.MOST_BARS)
     return _section(
-        "What people are asked to change most",
+        words("report.asked_most"),
         _picture(
             lambda ax: plots.asked_most(ax, shares),
-            "Share of people asked to change each feature",
-            f"Share of the {len(told):,} people with a plan; the {rows} features asked most.",
+            words("report.asked_most_picture"),
+            words("report.asked_most_note", people=_count(len(told), words), features=rows),
             (5.0, 0.36 * rows + 0.3),
         ),
     )
 
 
-def _all(plans: Plans) -> str:
+def _all(plans: Plans, words: Wording) -> str:
     rows = []
     for plan in plans:
-        said = plan.reason or "; ".join(change.to_text() for change in plan.changes)
-        rows.append([str(plan.person), said, "–" if plan.cost is None else f"{plan.cost:.2f}"])
-    table = _table(["person", PURPOSE, "cost"], rows, "all")
-    return f"<details><summary>All {len(plans):,} plans</summary>{table}</details>"
+        for each in plan.every or (plan,):
+            said = each.reason or "; ".join(change.to_text() for change in each.changes)
+            cost = "–" if each.cost is None else words.number(f"{each.cost:.2f}")
+            rows.append([str(plan.person), said, cost])
+    heads = [words("report.person_head"), words("plan.purpose"), words("report.cost_head")]
+    title = words("report.all", plans=_count(len(rows), words))
+    return f"<details><summary>{escape(title)}</summary>{_table(heads, rows, 'all')}</details>"
 
 
-def _scores(scores: pd.DataFrame, note: str) -> str:
+def _scores(scores: pd.DataFrame, note: str, words: Wording) -> str:
+    heads, about = words.under("report.scores.head"), words.under("report.scores.about")
     notes = "".join(
-        f"<div><dt>{head[:-2]}</dt><dd>{what}</dd></div>" for head, what in SCORES.values()
+        f"<div><dt>{escape(heads[name].rstrip(' ↑↓'))}</dt><dd>{escape(about[name])}</dd></div>"
+        for name in SCORES
     )
     return _section(
-        "How well it does",
-        _table(*score_table(scores), "scores"),
+        words("report.scores.title"),
+        _table(*score_table(scores, words), "scores"),
         f"<p>{escape(note)}</p>" if note else "",
         f'<dl class="notes">{notes}</dl>',
-        lead="Means over n people, nobody left out: somebody for whom a method finds nothing is "
-        "scored as they are today. ↑ more is better, ↓ less is better.",
+        lead=words("report.scores.lead"),
     )
 
 
-def score_table(scores: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+def score_table(
+    scores: pd.DataFrame, language: Wording | None = None
+) -> tuple[list[str], list[list[str]]]:
     """Head and rows of the score table in words; a share comes with its denominator."""
-    rows = []
+    words, rows = language or english(), []
     for name, row in scores.iterrows():
         n = int(row["n"])
-        cells = [str(name), f"{n:,}"]
+        cells = [str(name), _count(n, words)]
         for column in SCORES:
             text = f"{row[column]:.1f}" if column == "changes" else f"{row[column]:.3f}"
             if column in SHARES:
                 text = f"{row[column]:.2f} ({round(row[column] * n):,}/{n:,})"
-            cells.append(text)
+            cells.append(words.number(text))
         rows.append(cells)
-    return ["method", "n", *(head for head, _ in SCORES.values())], rows
+    heads = words.under("report.scores.head")
+    return [words("report.scores.method"), "n", *(heads[name] for name in SCORES)], rows
 
 
-def _learning(method: Method) -> str:
+def _learning(method: Method, words: Wording) -> str:
     training = getattr(method, "fit_report_", {}).get("training")
     if not training or not training["curve"]:
         return ""
     return _section(
-        "How it learned",
+        words("report.learning"),
         _picture(
-            lambda ax: plots.loss_curve(ax, training["curve"], training["best_step"]),
-            "Loss by training step",
-            f"{training['steps']:,} steps. The weights of the best held-out step are kept.",
+            lambda ax: plots.loss_curve(ax, training["curve"], training["best_step"], words),
+            words("report.learning_picture"),
+            words("report.learning_note", steps=_count(training["steps"], words)),
         ),
     )
 
 
-def _made(method: Method, facts: Mapping[str, str]) -> str:
+def _made(method: Method, facts: Mapping[str, str], words: Wording) -> str:
     packages = ("genrecourse", "torch", "scikit-learn", "numpy", "pandas")
+    name = words.under("report.made_of")
     every = {
-        "method": type(method).__name__,
-        "settings": ", ".join(_settings(method)),
-        "cannot change": ", ".join(f.label for f in method.schema_ if f.role == "immutable"),
+        name["method"]: type(method).__name__,
+        name["settings"]: ", ".join(_settings(method, words)),
+        name["cannot_change"]: ", ".join(f.label for f in method.schema_ if f.role == "immutable"),
         **facts,
-        "seed": str(method.seed),
-        "versions": ", ".join(
+        name["seed"]: str(method.seed),
+        name["versions"]: ", ".join(
             [f"Python {platform.python_version()}", *(f"{p} {version(p)}" for p in packages)]
         ),
-        "written": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+        name["written"]: datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
     }
     rows = "".join(
         f"<div><dt>{escape(what)}</dt><dd>{escape(said)}</dd></div>"
         for what, said in every.items()
         if said
     )
-    return _section("How it was made", f'<dl class="notes">{rows}</dl>')
+    return _section(words("report.made"), f'<dl class="notes">{rows}</dl>')
 
 
-def _settings(method: Method) -> list[str]:
+def _settings(method: Method, words: Wording) -> list[str]:
     """What was chosen in training, and how many draws a person has."""
     names = ("gamma", "temperature", "margin")
     chosen = [f"{n} {getattr(method, n + '_'):g}" for n in names if hasattr(method, n + "_")]
-    return chosen + ([f"{method.n_draws} draws a person"] if hasattr(method, "n_draws") else [])
+    if hasattr(method, "n_draws"):
+        chosen.append(words("report.made_of.draws", n=method.n_draws))
+    return chosen
+
+
+def _count(n: int, words: Wording) -> str:
+    return words.number(f"{n:,}")
 
 
 # ---- building blocks ------------------------------------------------------------------------
 
 
 def _section(title: str, *inside: str, lead: str = "") -> str:
-    lead = f'<p class="muted">{lead}</p>' if lead else ""
-    return f"<section><h2>{title}</h2>{lead}{''.join(inside)}</section>"
+    lead = f'<p class="muted">{escape(lead)}</p>' if lead else ""
+    return f"<section><h2>{escape(title)}</h2>{lead}{''.join(inside)}</section>"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], kind: str) -> str:

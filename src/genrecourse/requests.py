@@ -338,6 +338,10 @@ class RequestRules:
         """Of some people: indices, with repeats if wanted, or a mask."""
         return replace(self, kind=self.kind[rows])
 
+    def named(self, j: int) -> Array:
+        """Values of feature j that somebody is allowed by name."""
+        return np.concatenate([np.zeros(0), *(s.listed[j] for s in self.stated if j in s.listed)])
+
     @property
     def is_free(self) -> np.ndarray:
         """(n,) the people of whom nothing is asked beyond the schema's rules."""

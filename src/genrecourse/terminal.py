@@ -19,7 +19,7 @@ from genrecourse.comparison import rendering
 from genrecourse.comparison.ranking import Standing
 from genrecourse.metrics import METRICS
 from genrecourse.plans import Plan, in_words
-from genrecourse.schema import Schema
+from genrecourse.schema import Feature, Schema
 
 
 @contextmanager
@@ -42,27 +42,36 @@ def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:
     cells = [
         Text.assemble(
             (f"{_short(feature.label)}: ", "dim"),
-            (in_words(feature, row[feature.name]), "bold" if feature.name in changed else ""),
+            (_shown(feature, row, plan), "bold" if feature.name in changed else ""),
         )
         for feature in schema
     ]
     half = (len(cells) + 1) // 2
     for i in range(half):
         profile.add_row(cells[i], cells[i + half] if i + half < len(cells) else "")
-    title = Text(f"Person {plan.person}", style="bold")
+    title = Text(plan.language("panel.person", person=plan.person), style="bold")
     return Panel(Group(profile, Text(), *_plan(plan)), title=title, padding=(1, 2), width=100)
 
 
+def _shown(feature: Feature, row: pd.Series, plan: Plan) -> str:
+    return in_words(feature, row[feature.name], None, plan.language)
+
+
 def _plan(plan: Plan) -> list[Table | Text]:
+    words = plan.language
     if plan.status != "ok":
-        return [Text(plan.reason, style="yellow")]
-    table = Table(box=box.SIMPLE_HEAD, expand=True, show_edge=False, pad_edge=False)
-    table.add_column("what would change the model's decision", ratio=3)
-    table.add_column("from", ratio=2, style="red")
-    table.add_column("to", ratio=2, style="green")
-    for change in plan.changes:
-        table.add_row(Text(change.feature.label), *(Text(word) for word in change.words))
-    return [table, Text(plan.facts, style="dim")]
+        about = [Text(opening.to_text(), style="dim") for opening in plan.openings[:1]]
+        return [Text(plan.reason, style="yellow"), *about]
+    parts: list[Table | Text] = []
+    for each in plan.every:
+        table = Table(box=box.SIMPLE_HEAD, expand=True, show_edge=False, pad_edge=False)
+        table.add_column(words("plan.purpose" if each is plan else "plan.another"), ratio=3)
+        table.add_column(words("panel.from"), ratio=2, style="red")
+        table.add_column(words("panel.to"), ratio=2, style="green")
+        for change in each.changes:
+            table.add_row(Text(change.feature.label), *(Text(word) for word in change.words))
+        parts += [table, Text(each.facts, style="dim")]
+    return parts
 
 
 def _short(label: str) -> str:

@@ -62,3 +62,45 @@ def refine(
         F_plus[rows[ok]] = trial[ok]
         floors[rows[ok]], worth[rows[ok]] = np.minimum(bars, found[ok]), value[ok]
     return F_plus
+
+
+def fewest(
+    F: Array,
+    F_plus: Array,
+    verifier: Verifier,
+    confidence: Callable[[Array], Array],
+    encoder: TableEncoder,
+    safety: float,
+    feasible: Callable[[np.ndarray, Array], np.ndarray],
+) -> Array:
+    """(n, d) x_plus with every change undone that is not needed: h still accepts it, and it still
+    reaches every bar of the verifier, or is no worse than it was where it did not.
+
+    What it is worth does not count here, only how many changes there are: the least come first,
+    and what could not be undone is tried again once others were. feasible(rows, trial): the rules
+    for these rows, since a rule between two features may need both to change.
+    """
+    F_plus, bars, every = F_plus.copy(), Bars.at(safety).array(), np.arange(len(F))
+    if len(F) == 0:
+        return F_plus
+    Z, cost = encoder.from_features(F), Cost(encoder)
+    Z_plus = encoder.from_features(F_plus)
+    floors = np.minimum(bars, verifier.measures(Z_plus, confidence(Z_plus)))
+    left = every
+    while len(left):
+        price = cost.by_feature(Z[left], encoder.from_features(F_plus[left]))
+        order = np.argsort(np.where(price > 0, price, np.inf), axis=1, kind="stable")
+        undone = np.zeros(len(left), dtype=bool)
+        for place in range(int((price > 0).sum(axis=1).max())):
+            some = np.flatnonzero(price[np.arange(len(left)), order[:, place]] > 0)
+            rows, back = left[some], order[some, place]
+            trial = F_plus[rows]
+            trial[np.arange(len(rows)), back] = F[rows, back]
+            Z_trial = encoder.from_features(trial)
+            sure = confidence(Z_trial)
+            reached = verifier.reach(Z_trial, sure, floors[rows])
+            ok = (sure > 0.5) & ~np.isnan(reached).any(axis=1) & feasible(rows, trial)
+            F_plus[rows[ok]] = trial[ok]
+            undone[some[ok]] = True
+        left = left[undone]
+    return F_plus

@@ -6,6 +6,7 @@ import copy
 import inspect
 import os
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Self
 
@@ -16,18 +17,26 @@ from sklearn.base import BaseEstimator
 from genrecourse import artifact
 from genrecourse.artifact import pack, unpack
 from genrecourse.classifier import Classifier, fit_mlp
-from genrecourse.constraints import Rules
+from genrecourse.constraints import RuleBook, Rules
 from genrecourse.cost import Cost
 from genrecourse.encoding import Array, TableEncoder, unchanged
+from genrecourse.enumeration import Menu
 from genrecourse.errors import UserError
-from genrecourse.methods.request import check_safety
+from genrecourse.genre.refine import fewest
+from genrecourse.genre.select import SHORTFALL
+from genrecourse.guarantee import Gate, Offers, guaranteed
+from genrecourse.methods.request import check_count, check_safety
 from genrecourse.noise import KeyedNoise
-from genrecourse.plans import Plans, make_plans
+from genrecourse.plans import Plans
+from genrecourse.relaxations import Relaxed, relaxed_request, relaxed_schema
 from genrecourse.requests import RequestRules, compile_constraints
 from genrecourse.schema import Schema
 from genrecourse.verifier import Verifier
+from genrecourse.wording import Wording
 
 N_PROBES = 64  # training rows by whose scores a classifier is known again
+FEWEST = 3  # plans whose changes are undone where the fewest are asked for, at least
+CHANGE = 0.1  # of Score that a change less is worth where the fewest are asked for
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,7 @@ class Method(BaseEstimator):
         self.classifier_ = reading(self.classifier_, self.encoder_)
         self.rules_, self.cost_ = Rules(self.encoder_), Cost(self.encoder_)
         F = self.encoder_.features(X)
+        self.menu_ = Menu.of(F, self.encoder_)
         scores = self.classifier_.score(X)
         probes = np.linspace(0, len(X) - 1, min(len(X), N_PROBES)).astype(int)
         self._probe, self._probe_scores = X.iloc[probes].copy(), scores[probes]
@@ -189,7 +199,12 @@ class Method(BaseEstimator):
             },
             "state": pack(state),
         }
-        arrays = {**artifact.under("state", arrays), **artifact.under("classifier", weights)}
+        menu = {str(j): values for j, values in enumerate(self.menu_.values)}
+        arrays = {
+            **artifact.under("state", arrays),
+            **artifact.under("classifier", weights),
+            **artifact.under("menu", menu),
+        }
         artifact.write(folder, meta, arrays)
 
     @classmethod
@@ -206,6 +221,8 @@ class Method(BaseEstimator):
         method = cls(**cls._unpacked_params(meta["params"], schema, h))
         method.schema_, method.encoder_, method.classifier_ = schema, encoder, h
         method.rules_, method.cost_ = Rules(encoder), Cost(encoder)
+        menu = artifact.within("menu", arrays)
+        method.menu_ = Menu(tuple(menu[str(j)] for j in range(len(schema))))
         method._probe, method._probe_scores, method._like = probe, scores, probe.iloc[:1]
         method._restore(unpack(meta["state"]), artifact.within("state", arrays))
         method._fitted = True
@@ -232,24 +249,169 @@ class Method(BaseEstimator):
             params["classifier"] = h if params["classifier"] else to_be_trained
         return params
 
-    def plans(self, X: pd.DataFrame, **request: Any) -> Plans:
+    def plans(
+        self,
+        X: pd.DataFrame,
+        n: int = 1,
+        constraints: Any = None,
+        fewest_changes: bool = False,
+        *,
+        language: str | os.PathLike[str] | Wording = "en",
+        **request: Any,
+    ) -> Plans:
         """What would change h's decision on each person, in units and words.
 
-        A person whose recourse does not hold gets the reason instead (`assess`). request: as in
-        `recourse`.
+        Every plan holds: decoded to original units it is accepted by h and breaks no rule. Who
+        has none gets the reason, what it rests on, and the rule that alone stands in the way.
+
+        n: how many plans a person, which differ in the features they change; fewer where there are
+        no more that are worth showing. constraints: rules for this request. fewest_changes: undo
+        changes that are not needed while h and the verifier accept. language: of the words, a
+        language that is shipped or a file. request: as in `recourse`.
         """
-        X_plus = self.recourse(X, **request)
-        found = self.assess(X, X_plus, request.get("constraints"))
-        log_likelihood = None
-        ok = (found["status"] == "ok").to_numpy()
-        if hasattr(self, "log_prob") and ok.any():
-            log_likelihood = np.full(len(X), np.nan)
-            known = inspect.signature(self.log_prob).parameters
-            asked = {name: value for name, value in request.items() if name in known}
-            log_likelihood[ok] = self.log_prob(X_plus[ok], given=X[ok], **asked)
-        return make_plans(self.encoder_, X, X_plus, found, self.classifier_.cutoff, log_likelihood)
+        self._check_fitted("plans")
+        self._check_request("plans", request)
+        check_count(self._where("plans"), "n", n)
+        words, gate = Wording.of(language), self._gate(self._ordered(X), constraints)
+        return guaranteed(gate, self._offer(gate, n, fewest_changes, request), n, words)
+
+    def _gate(self, X: pd.DataFrame, constraints: Any) -> Gate:
+        rules, relaxed = self._rules_of(constraints, X)
+        return Gate(
+            X,
+            menu=self.menu_,
+            h=self.classifier_,
+            encoder=self.encoder_,
+            cost=self.cost_,
+            rules=rules,
+            relaxed=relaxed,
+        )
+
+    def _rules_of(
+        self, constraints: Any, X: pd.DataFrame
+    ) -> tuple[RuleBook, Callable[[], list[Relaxed]]]:
+        """The rules in force, and what they are without each single one."""
+        rules = self._compiled(constraints, X)
+        if rules is None:
+            return self.rules_, lambda: relaxed_schema(self.rules_, self.encoder_)
+        return rules, lambda: relaxed_request(constraints, rules, self.encoder_, X)
+
+    def _offer(self, gate: Gate, n: int, fewest_changes: bool, request: dict[str, Any]) -> Offers:
+        """What this method has for the people whom h rejects, and how it weighs them."""
+        Z, safety = self.encoder_.from_features(gate.F), self._safety_asked(request)
+        found = self._found(gate, Z, max(n, FEWEST) if fewest_changes else n, request)
+        N, k, d = found.shape
+        if fewest_changes:
+            again = np.repeat(gate.rejected, k)
+            rows = self._with_fewest(gate, again, found.reshape(-1, d), safety)
+            found = rows.reshape(N, k, d)
+
+        def worth(person: np.ndarray, F_plus: Array) -> Array:
+            value = self._worth(Z[person], F_plus, safety)
+            if fewest_changes:
+                value = value - CHANGE * (~unchanged(gate.F[person], F_plus)).sum(axis=1)
+            return value
+
+        return Offers(
+            found,
+            worth,
+            reason=lambda person: self._reason(Z[person]),
+            log_prob=self._likelihood_of(gate.X, request),
+            draws=self._n_tried(request),
+            keep_first=not fewest_changes,
+        )
+
+    def _found(self, gate: Gate, Z: Array, n: int, request: dict[str, Any]) -> Array:
+        """(N, k, d) what the method itself has for each rejected person.
+
+        Whom no rule of the request binds is answered as if nobody had any; a method that knows
+        nothing of a request's rules has what they forbid put back as it was.
+        """
+        people, rules = gate.rejected, gate.rules
+        bound = np.zeros(len(people), dtype=bool)
+        if isinstance(rules, RequestRules):
+            bound = ~rules.is_free[people]
+        told = "constraints" in inspect.signature(self._recourse).parameters
+        parts, order = [np.zeros((0, 1, gate.F.shape[1]))], [np.zeros(0, dtype=int)]
+        for rows in (np.flatnonzero(~bound), np.flatnonzero(bound)):
+            if len(rows) == 0:
+                continue
+            asked, some = dict(request), people[rows]
+            if isinstance(rules, RequestRules) and bound[rows[0]] and told:
+                asked["constraints"] = rules.take(some)
+            found = self._several(Z[some], KeyedNoise(self.seed), n, **asked)
+            N, k, d = found.shape
+            again = np.repeat(some, k)
+            kept = _reverted(rules.take(again), gate.F[again], found.reshape(-1, d))
+            parts.append(kept.reshape(N, k, d))
+            order.append(rows)
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts[1:])[np.argsort(np.concatenate(order))]
+
+    def _with_fewest(self, gate: Gate, person: np.ndarray, F_plus: Array, safety: float) -> Array:
+        """x_plus with every change undone that h and the verifier do not need."""
+        verifier = getattr(self, "verifier_", None)
+        if verifier is None:
+            raise UserError(
+                f"{self._where('plans')}: fewest_changes needs a verifier, which this "
+                f"{type(self).__name__} has not: by the model alone, plans that undo what they can "
+                "end at the edge of the decision. Use GenRe, or nearest neighbours with "
+                "gamma='auto'"
+            )
+        F = gate.F[person]
+        return fewest(
+            F,
+            F_plus,
+            verifier,
+            self._confidence,
+            self.encoder_,
+            safety,
+            feasible=lambda rows, trial: gate.rules.take(person[rows]).feasible(F[rows], trial),
+        )
+
+    def _likelihood_of(
+        self, X: pd.DataFrame, request: dict[str, Any]
+    ) -> Callable[[np.ndarray, pd.DataFrame], Array] | None:
+        if not hasattr(self, "log_prob"):
+            return None
+        known = inspect.signature(self.log_prob).parameters
+        asked = {name: value for name, value in request.items() if name in known}
+        return lambda person, X_plus: np.asarray(
+            self.log_prob(X_plus, given=X.iloc[person], **asked), dtype=float
+        )
 
     # ---- for authors --------------------------------------------------------------------------
+
+    def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
+        """(N, k, d) x_plus of rejected people that plans are chosen from; what `_recourse` gives
+        comes first. A method that has more to choose from than that says so here."""
+        found = self._legal(Z, self._recourse(Z, noise, **request), request.get("constraints"))
+        return self.encoder_.to_features(found)[:, None, :]
+
+    def _n_tried(self, request: dict[str, Any]) -> int:
+        """How many x_plus a request looks at for each person."""
+        return 1
+
+    def _safety_asked(self, request: dict[str, Any]) -> float:
+        asked = request.get("safety")
+        return float(getattr(self, "safety", 0.5) if asked is None else asked)
+
+    def _worth(self, Z: Array, F_plus: Array, safety: float) -> Array:
+        """The expected Score of each row, as selection counts it; what h rejects comes last.
+
+        Without a verifier: h's confidence, less the cost.
+        """
+        verifier: Verifier | None = getattr(self, "verifier_", None)
+        Z_plus = self.encoder_.from_features(F_plus)
+        confidence = self._confidence(Z_plus)
+        price = self.cost_(Z, Z_plus) / F_plus.shape[1]
+        if verifier is None:
+            return np.where(confidence > 0.5, confidence - price, confidence - 10.0)
+        found = verifier.measures(Z_plus, confidence)
+        lacks = np.maximum(0.0, 0.5 - found[:, 1])
+        worth = verifier.worth(found, safety) - SHORTFALL * lacks - price
+        return np.where(found[:, 0] > 0.5, worth, found[:, 0] - 10.0)
 
     def _confidence(self, Z: Array) -> Array:
         """h on rows of Z, on the common scale."""
@@ -330,6 +492,15 @@ class Method(BaseEstimator):
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
+
+
+def _reverted(rules: RuleBook, F: Array, F_plus: Array) -> Array:
+    """F_plus with what the rules do not let change put back: draws may know less than a request."""
+    F_plus = F_plus.copy()
+    for j in range(F.shape[1]):
+        broken = ~rules.allowed(j, F[:, j], F_plus[:, j])
+        F_plus[broken, j] = F[broken, j]
+    return F_plus
 
 
 def reading(h: Classifier, encoder: TableEncoder) -> Classifier:

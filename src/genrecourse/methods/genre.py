@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from genrecourse.artifact import fill, under, weights, within
-from genrecourse.encoding import Array
+from genrecourse.encoding import Array, unchanged
 from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import LAM_RANGE, USUAL_LAM, AnyLamPairs, make_any_lam_pairs
 from genrecourse.genre.bins import BinKind, Bins, make_bins
@@ -30,7 +30,7 @@ from genrecourse.genre.pairs import (
 )
 from genrecourse.genre.refine import refine
 from genrecourse.genre.sample import Draws, sample
-from genrecourse.genre.select import SHORTFALL, SelectRule, expected_score, select
+from genrecourse.genre.select import SelectRule, expected_score, select
 from genrecourse.genre.within import PARTICLES, sample_within
 from genrecourse.judge import CrossFittedJudge, trust
 from genrecourse.methods.auto import choose_gamma, clean
@@ -39,6 +39,7 @@ from genrecourse.methods.request import Lam, check_lam, check_request, check_saf
 from genrecourse.noise import KeyedNoise
 from genrecourse.requests import RequestRules
 from genrecourse.schema import Schema
+from genrecourse.spread import spread
 from genrecourse.training import TrainingPlan, TrainingReport, train
 from genrecourse.verifier import Verifier
 
@@ -51,6 +52,7 @@ REFINED = 20_000  # pairs that are refined, each source having its share ...
 REFINED_EACH = 10  # ... of at most so many
 RETRIEVED = 32  # nearest targets that join the draws a verifier chooses from
 FINALISTS = 3  # best offers, besides the best retrieved one, that are refined before the last word
+OFFERED = 3  # draws for each plan asked for, where several are
 LOOKED_AT = 300  # sources that the automatic choices look at, held-out ones first
 
 
@@ -499,22 +501,83 @@ class GenRe(Method):
         constraints: RequestRules | None = None,
     ) -> Array:
         safety = self.safety if safety is None else safety
-        if constraints is not None:
-            n_draws = max(n_draws or self.n_draws, PARTICLES)
-        draws = self._draw(
-            Z, noise, temperature, n_draws, lam=lam, sigma=sigma, request=constraints, spread=True
-        )
-        draws = self._offers(Z, draws, constraints)
-        known = self._known(Z, draws)
-        if self.refine and self.select == "verified":
-            F_plus = self._best_refined(Z, draws.F, known, safety, constraints)
-        else:
-            pick = self._select(draws, known, self.margin_, safety)
-            F_plus = draws.F[np.arange(len(Z)), pick]
-            if self.refine:
-                F = self.encoder_.to_features(Z)
-                F_plus = self._closer(F, F_plus, safety, constraints)
+        how = {"lam": lam, "temperature": temperature, "sigma": sigma, "n_draws": n_draws}
+        draws, known = self._candidates(Z, noise, how, constraints)
+        F_plus = self._best(Z, draws, known, safety, constraints)
         return self.encoder_.from_features(F_plus)
+
+    def _candidates(
+        self, Z: Array, noise: KeyedNoise, how: dict[str, Any], request: RequestRules | None
+    ) -> tuple[Draws, tuple[Array, Array]]:
+        """All that recourse chooses from, drawn and retrieved, with h's confidence and the cost."""
+        n = how.get("n_draws")
+        if request is not None:
+            n = max(n or self.n_draws, PARTICLES)
+        draws = self._draw(
+            Z,
+            noise,
+            how.get("temperature"),
+            n,
+            lam=how.get("lam"),
+            sigma=how.get("sigma"),
+            request=request,
+            spread=True,
+        )
+        draws = self._offers(Z, draws, request)
+        return draws, self._known(Z, draws)
+
+    def _best(
+        self,
+        Z: Array,
+        draws: Draws,
+        known: tuple[Array, Array],
+        safety: float,
+        request: RequestRules | None,
+    ) -> Array:
+        """(N, d) what recourse gives, of all that was drawn and retrieved."""
+        if self.refine and self.select == "verified":
+            return self._best_refined(Z, draws.F, known, safety, request)
+        pick = self._select(draws, known, self.margin_, safety)
+        F_plus = draws.F[np.arange(len(Z)), pick]
+        if self.refine:
+            F_plus = self._closer(self.encoder_.to_features(Z), F_plus, safety, request)
+        return F_plus
+
+    def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
+        """What recourse gives, then the best draws that differ in what they change, refined."""
+        if n == 1:
+            return super()._several(Z, noise, n, **request)
+        safety, rules = self._safety_asked(request), request.get("constraints")
+        draws, known = self._candidates(Z, noise, request, rules)
+        F, first = self.encoder_.to_features(Z), self._best(Z, draws, known, safety, rules)
+        merit = self._merit(draws, known, safety)
+        moved = ~unchanged(F[:, None, :], draws.F)
+        k, d = OFFERED * n, F.shape[1]
+        found = np.repeat(F[:, None, :], k, axis=1)  # a place that stays empty changes nothing
+        for i in range(len(F)):
+            picks = spread(moved[i], merit[i], k)
+            found[i, : len(picks)] = draws.F[i, picks]
+        if self.refine:
+            again = np.repeat(np.arange(len(F)), k)
+            mine = None if rules is None else rules.take(again)
+            found = self._closer(F[again], found.reshape(-1, d), safety, mine).reshape(-1, k, d)
+        every = np.concatenate([first[:, None, :], found], axis=1).reshape(-1, d)
+        again = np.repeat(np.arange(len(F)), k + 1)
+        mine = None if rules is None else rules.take(again)
+        legal = self._legal(Z[again], self.encoder_.from_features(every), mine)
+        return self.encoder_.to_features(legal).reshape(-1, k + 1, d)
+
+    def _merit(self, draws: Draws, known: tuple[Array, Array], safety: float) -> Array:
+        """(N, n) what each draw is worth to selection; what h rejects is worth nothing."""
+        if self.select == "verified":
+            merit = self._expected(draws.F, known, self.margin_, safety)
+        else:
+            merit = draws.log_prob + draws.log_weight - self.cost_weight * known[1]
+        return np.where(known[0] > 0.5, merit, -np.inf)
+
+    def _n_tried(self, request: dict[str, Any]) -> int:
+        n = request.get("n_draws") or self.n_draws
+        return n + (RETRIEVED if self.retrieve and self.select == "verified" else 0)
 
     def _best_refined(
         self,
@@ -538,16 +601,6 @@ class GenRe(Method):
         F_plus = self._closer(F, offers[rows, best].reshape(-1, d), safety, request)
         merit = self._worth(np.repeat(Z, k, axis=0), F_plus, safety).reshape(-1, k)
         return np.asarray(F_plus.reshape(-1, k, d)[rows[:, 0], merit.argmax(axis=1)])
-
-    def _worth(self, Z: Array, F_plus: Array, safety: float) -> Array:
-        """The expected Score of each row, as selection counts it; what h rejects comes last."""
-        assert self.verifier_ is not None
-        Z_plus = self.encoder_.from_features(F_plus)
-        found = self.verifier_.measures(Z_plus, self._confidence(Z_plus))
-        lacks = np.maximum(0.0, 0.5 - found[:, 1])
-        worth = self.verifier_.worth(found, safety) - SHORTFALL * lacks
-        worth -= self.cost_(Z, Z_plus) / F_plus.shape[1]
-        return np.where(found[:, 0] > 0.5, worth, found[:, 0] - 10.0)
 
     def _closer(
         self, F: Array, F_plus: Array, safety: float, request: RequestRules | None = None

@@ -21,6 +21,7 @@ from genrecourse.requests import RequestRules
 from genrecourse.schema import Schema
 from genrecourse.verifier import Verifier
 
+OFFERED = 4  # nearest targets for each plan asked for, where several are
 CANDIDATES = 64  # nearest targets that a verifier chooses from
 
 
@@ -143,3 +144,25 @@ class NearestNeighbour(Method):
                 F, chosen, verifier, self._confidence, self.encoder_, safety, constraints
             )
         return self.encoder_.from_features(chosen)
+
+    def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
+        """What recourse gives, then the nearest targets."""
+        first = super()._several(Z, noise, n, **request)
+        if n == 1:
+            return first
+        F, k, rules = self.encoder_.to_features(Z), OFFERED * n, request.get("constraints")
+        if rules is None:
+            found, _ = nearest(Z, F, self.targets_, self.encoder_, self.rules_, k)
+        else:
+            found, _ = nearest_within(F, self.targets_, rules, k, self._confidence)
+        rows, again = found.reshape(-1, F.shape[1]), np.repeat(np.arange(len(F)), k)
+        mine = None if rules is None else rules.take(again)
+        if self.verifier_ is not None and self.refine:
+            how = (self.verifier_, self._confidence, self.encoder_, self._safety_asked(request))
+            rows = refine(F[again], rows, *how, mine)
+        legal = self._legal(Z[again], self.encoder_.from_features(rows), mine)
+        more = self.encoder_.to_features(legal).reshape(found.shape)
+        return np.concatenate([first, more], axis=1)
+
+    def _n_tried(self, request: dict[str, Any]) -> int:
+        return CANDIDATES if self.gamma == "auto" else 1

@@ -63,6 +63,11 @@ def check_settings(
                 raise UserError(f"{where}: {name} is {value!r}; it must be {needed}")
 
 
+def check_count(where: str, name: str, value: Any) -> None:
+    if not (_is_whole(value) and value >= 1):
+        raise UserError(f"{where}: {name} is {value!r}; it must be a whole number from 1 on")
+
+
 def check_request(where: str, request: Mapping[str, Any], fitted: Lam) -> None:
     """Refuse values that mean nothing. `fitted`: the lam that the model was trained with."""
     if request.get("lam") is not None:
