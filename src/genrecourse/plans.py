@@ -148,6 +148,7 @@ class Plan:
     openings: tuple[Opening, ...] = ()  # rules that block: what each alone keeps from being a plan
     cheapest: Evidence | None = None  # no change of one or of two features costs less
     alternatives: tuple[Plan, ...] = ()  # further plans, which change other features
+    consequences: tuple[Change, ...] = ()  # what then moves by itself: derived values, and time
     language: Wording = field(default_factory=english, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -196,7 +197,7 @@ class Plan:
 
     @property
     def facts(self) -> str:
-        """The score and the price, in a line."""
+        """The score, the price and what moves by itself, in a line."""
         words = self.language
         if self.score_after is None:
             score, cutoff = score_words(self.score_before, self.cutoff, language=words)
@@ -213,6 +214,9 @@ class Plan:
             parts.append(words("plan.likelihood", likelihood=likelihood))
         if self.cheapest is not None:
             parts.append(words("plan.cheapest", most=self.cheapest.most))
+        if self.consequences:
+            said = "; ".join(change.to_text() for change in self.consequences)
+            parts.append(words("plan.follows", changes=said))
         return ", ".join(parts)
 
     def to_text(self) -> str:
@@ -252,6 +256,7 @@ class Plan:
             "log_likelihood": self.log_likelihood,
             "cheapest": self.cheapest.to_dict() if self.cheapest else None,
             "changes": [change.to_dict() for change in self.changes],
+            "consequences": [change.to_dict() for change in self.consequences],
         }
 
     def to_json(self) -> str:
