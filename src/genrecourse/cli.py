@@ -303,12 +303,13 @@ def check_policy(
         Path | None,
         typer.Option(help="Fitted under it: then say whom the rules leave without a plan."),
     ] = None,
+    drop: Names = "",
     classifier: TheirModel = None,
     strict: Annotated[bool, typer.Option("--strict", help="End with 1 on any remark.")] = False,
 ) -> None:
     """What a policy makes of a table: who may change what; and what looks odd about it."""
     said = Policy.read(file)
-    whole = read_table(table)
+    whole = _features(read_table(table), None, drop)
     out.print(_features_table(said.schema(whole)))
     remarks = said.lint(whole, None if model is None else load(model, _given(classifier)))
     _remark(remarks)

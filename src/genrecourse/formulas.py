@@ -4,7 +4,7 @@
     max(0, "capital-gain" - "capital-loss")
 
 Numbers, names of features, + - * / and brackets, and the functions in `FUNCTIONS`. A name that is
-more than letters, digits, dots and underscores stands in quotes or backticks. A formula is read by
+more than letters, digits and underscores stands in quotes or backticks. A formula is read by
 this module's own parser and is never run as code. What cannot be computed (a division by zero, a
 missing value among the features) is missing.
 """
@@ -40,7 +40,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<number>\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)
-      | (?P<name>[^\W\d][\w.]*)
+      | (?P<name>[^\W\d]\w*)
       | (?P<quoted>"[^"]*"|'[^']*'|`[^`]*`)
       | (?P<sign>[-+*/(),])
     )""",

@@ -46,7 +46,7 @@ from genrecourse.constraints import Rules
 from genrecourse.encoding import TableEncoder
 from genrecourse.errors import UserError
 from genrecourse.relations import Possible, parse_relation
-from genrecourse.requests import Constraints
+from genrecourse.requests import Constraints, compile_constraints
 from genrecourse.roles import read_by
 from genrecourse.schema import Feature, Level, Schema
 
@@ -329,7 +329,13 @@ class Policy:
                 for name in names
                 if schema[name].direction == way
             ]
-        return remarks + _lint_relations(rules.relations, schema, X)
+        remarks += _lint_relations(rules.relations, schema, X)
+        try:
+            encoder = TableEncoder(schema).fit(X)
+            compile_constraints(rules, encoder, Rules(encoder), X)
+        except UserError as error:
+            remarks.append(f"'rules' will be refused for such a table: {error}")
+        return remarks
 
     def _lint_plans(self, method: Any, X: pd.DataFrame) -> list[str]:
         rejected = np.flatnonzero(~method.classifier_.accepts(X[method.schema_.names]))
