@@ -79,7 +79,10 @@ class Gate:
             nowhere = nothing > 0
             return Checked(person, self.X.iloc[:0], nothing, nowhere, nowhere, none, none, no, no)
         mine, before = rules.take(person), self.F[person]
-        table = self.trial.decoded(person, mine.settle(before, F_plus))
+        settled = mine.settle(before, F_plus)
+        # what cannot be computed has no place in a table: such a row is nobody's plan
+        lost = (np.isnan(settled) & ~np.isnan(before)).any(axis=1, keepdims=True)
+        table = self.trial.decoded(person, np.where(lost, before, settled))
         F = self.encoder.features(table)
         differs = ~unchanged(before, F)
         moved, followed = differs & ~self.follows, differs & self.follows

@@ -279,8 +279,8 @@ class Policy:
         return found + [f"'{name}' was no feature" for name in unknown]
 
     def _check_cutoff(self, h: Classifier) -> None:
-        wanted = self.stated.decision.cutoff
-        if h.cutoff != wanted:
+        wanted, stated = self.stated.decision.cutoff, self.stated.decision.model_fields_set
+        if "cutoff" in stated and h.cutoff != wanted:
             raise UserError(
                 f"{self.name}: 'decision.cutoff' is {wanted:g}, but the classifier accepts above "
                 f"{h.cutoff:g}; make them agree"

@@ -69,6 +69,16 @@ class Follows:
             settled[..., j] = np.where(moved, self._computed(j, settled), F[..., j])
         return settled
 
+    def ahead(self, F_plus: Array) -> Array:
+        """Rows in which what follows is still as x has it, for those who do not know x: settled as
+        if every part of every formula had moved."""
+        ahead = F_plus.copy()
+        for j, horizon in self._horizon.items():
+            ahead[..., j] += horizon
+        for j in self._formulas:
+            ahead[..., j] = self._computed(j, ahead)
+        return ahead
+
     def agree(self, F: Array, F_plus: Array) -> np.ndarray:
         """(...) booleans: is everything that follows where it has to be?"""
         answer = np.ones(np.broadcast_shapes(F.shape, F_plus.shape)[:-1], dtype=bool)

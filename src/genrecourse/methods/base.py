@@ -62,9 +62,9 @@ class Method(BaseEstimator):
 
     # parameters that are dataclasses, so that a model file can name their fields and nothing else
     _records: ClassVar[dict[str, type[Any]]] = {}
-    # whether it shows protected features to h and to nothing else by itself; any other method is
-    # given everybody's rows with the same values there
-    _blanks: ClassVar[bool] = False
+    # whether it shows protected features to h alone, and settles what follows, by itself; any other
+    # method is given rows with the same protected values for everybody, and h settles for it
+    _knows_roles: ClassVar[bool] = False
 
     def __init__(self, classifier: Any = None, schema: Schema | None = None, *, seed: int = 0):
         self.classifier = classifier
@@ -120,7 +120,7 @@ class Method(BaseEstimator):
             scores > self.classifier_.cutoff if y is None else self.classifier_.is_favourable(y)
         )
         self._warn_of_roles(X)
-        F = F if self._blanks else self._unseen(F)
+        F = F if self._knows_roles else self._unseen(F)
         self._fit(
             TrainingRows(
                 self.encoder_.from_features(F), F, favourable, self.classifier_.confidence(scores)
@@ -329,7 +329,8 @@ class Method(BaseEstimator):
         def worth(person: np.ndarray, F_plus: Array) -> Array:
             value = self._worth(Z[person], F_plus, safety)
             if fewest_changes:
-                value = value - CHANGE * (~unchanged(gate.F[person], F_plus)).sum(axis=1)
+                moved = ~unchanged(gate.F[person], F_plus) & ~gate.follows
+                value = value - CHANGE * moved.sum(axis=1)
             return value
 
         return Offers(
@@ -413,7 +414,7 @@ class Method(BaseEstimator):
 
     def _answer(self, Z: Array, noise: KeyedNoise, **request: Any) -> Array:
         """What `_recourse` gives for rows as it may see them."""
-        if not self._blanks and self.blank_:
+        if not self._knows_roles and self.blank_:
             Z = self.encoder_.from_features(self._unseen(self.encoder_.to_features(Z)))
         return self._recourse(Z, noise, **request)
 
@@ -438,7 +439,7 @@ class Method(BaseEstimator):
         """
         verifier: Verifier | None = getattr(self, "verifier_", None)
         Z_plus = self.encoder_.from_features(F_plus)
-        confidence = self._confidence(Z_plus)
+        confidence = self._settled_confidence(Z_plus)
         price = self.cost_(Z, Z_plus) / F_plus.shape[1]
         if verifier is None:
             return np.where(confidence > 0.5, confidence - price, confidence - 10.0)
@@ -448,7 +449,15 @@ class Method(BaseEstimator):
         return np.where(found[:, 0] > 0.5, worth, found[:, 0] - 10.0)
 
     def _confidence(self, Z: Array) -> Array:
-        """h on rows of Z, on the common scale."""
+        """h on rows of Z, on the common scale; for a search that knows no roles, on what would
+        follow from what it proposes."""
+        if self.rules_.follows and not self._knows_roles:
+            F = self.rules_.follows.ahead(self.encoder_.to_features(Z))
+            Z = self.encoder_.from_features(F)
+        return self._settled_confidence(Z)
+
+    def _settled_confidence(self, Z: Array) -> Array:
+        """h on rows of Z just as they are."""
         scores = self.classifier_.score_encoded(Z, self.encoder_, self._like)
         return self.classifier_.confidence(scores)
 

@@ -144,7 +144,7 @@ class GenRe(Method):
     """
 
     _records: ClassVar[dict[str, type[Any]]] = {"net": NetConfig, "training": Training}
-    _blanks = True
+    _knows_roles = True
 
     def __init__(
         self,
@@ -559,7 +559,7 @@ class GenRe(Method):
         draws, known = self._candidates(Z, noise, request, rules)
         F, first = self.encoder_.to_features(Z), self._best(Z, draws, known, safety, rules)
         merit = self._merit(draws, known, safety)
-        moved = ~unchanged(F[:, None, :], draws.F)
+        moved = ~unchanged(F[:, None, :], draws.F) & ~self.rules_.follows.mask
         k, d = OFFERED * n, F.shape[1]
         found = np.repeat(F[:, None, :], k, axis=1)  # a place that stays empty changes nothing
         for i in range(len(F)):

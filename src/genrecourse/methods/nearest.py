@@ -39,7 +39,7 @@ class NearestNeighbour(Method):
     safety: from as cheap as possible (0) to as safe as possible (1), where a verifier is at work.
     """
 
-    _blanks = True
+    _knows_roles = True
 
     def __init__(
         self,
