@@ -217,7 +217,7 @@ class GenRe(Method):
         check_lam(self._where("fit"), self.lam)
         check_safety(self._where("fit"), self.safety)
         if self.rules_.immutable.all():
-            raise UserError(f"{self._where('fit')}: no feature is mutable: nothing can change")
+            raise UserError(f"{self._where('fit')}: every feature is immutable: nothing can change")
         rng = np.random.default_rng(self.seed)
         fitted, held = self._split_sources(rows, rng)
         judge = None
