@@ -270,6 +270,15 @@ def _formula_tree(text: str) -> tuple[ast.expr, dict[str, str]]:
     return tree, names
 
 
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "min": min,
+    "max": max,
+    "abs": abs,
+    "log": math.log,
+    "sqrt": math.sqrt,
+}
+
+
 def _worked_out(node: ast.expr, values: Mapping[str, float]) -> float:
     """The value of a formula on one row; NaN where it has none."""
     try:
@@ -281,8 +290,7 @@ def _worked_out(node: ast.expr, values: Mapping[str, float]) -> float:
             case ast.UnaryOp(op=ast.USub(), operand=inner):
                 return -_worked_out(inner, values)
             case ast.Call(func=ast.Name(id=name), args=arguments):
-                act = {"min": min, "max": max, "abs": abs, "log": math.log, "sqrt": math.sqrt}[name]
-                return float(act(*(_worked_out(each, values) for each in arguments)))
+                return float(_FUNCTIONS[name](*(_worked_out(each, values) for each in arguments)))
             case ast.BinOp(left=left, op=sign, right=right):
                 a, b = _worked_out(left, values), _worked_out(right, values)
                 signs = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}

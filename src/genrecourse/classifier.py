@@ -287,11 +287,11 @@ def fit_mlp(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = MLP(encoder.width, config.hidden)
+    first = next(layer for layer in model.layers if isinstance(layer, nn.Linear))
     for feature, block in zip(schema, encoder.blocks, strict=True):
         if feature.role == "protected":
             Z[:, block.columns] = 0.0  # so that the weights stay as they are set here
-            with torch.no_grad():
-                model.layers[0].weight[:, block.columns] = 0.0
+            first.weight.data[:, block.columns] = 0.0
 
     def loss(rows: torch.Tensor) -> torch.Tensor:
         w = weight[rows] if weight is not None else None

@@ -141,7 +141,12 @@ def _part_at(place: list[str]) -> type[BaseModel]:
     """The part of the file that a key belongs to."""
     if not place:
         return Stated
-    return {"decision": Decision, "features": FeaturePolicy, "rules": Constraints}[place[0]]
+    parts: dict[str, type[BaseModel]] = {
+        "decision": Decision,
+        "features": FeaturePolicy,
+        "rules": Constraints,
+    }
+    return parts[place[0]]
 
 
 # ---- what it means --------------------------------------------------------------------------
