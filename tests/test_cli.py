@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from genrecourse.methods.genre import Training
 
 REPOSITORY = Path(__file__).parents[1]
 TITLES = ["clerk", "nurse", "cook", "driver", "teacher", "welder", "farmer", "baker", "pilot", "it"]
-COMMANDS = ["demo", "datasets", "methods", "schema", "fit", "recourse", "explain", "info"]
+COMMANDS = ["demo", "datasets", "methods", "schema", "fit", "recourse", "explain", "policy", "info"]
 COMMANDS += ["evaluate", "compare"]
 
 
@@ -417,6 +418,7 @@ def test_every_command_is_known() -> None:
 def test_the_examples_in_the_help_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order in which a reader would try them."""
     monkeypatch.setattr("genrecourse.demo.GenRe", METHODS["genre"])
+    shutil.copy(REPOSITORY / "policies" / "german.toml", "german.toml")
     for name in COMMANDS:
         words = _example(_commands()[name])
         done = run(*words)

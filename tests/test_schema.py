@@ -185,7 +185,10 @@ def test_unknown_immutable() -> None:
         ({"kind": "number", "cost_weight": float("inf")}, "finite number"),
         ({"kind": "number", "decimals": -1}, "greater than or equal to 0"),
         ({"kind": "number", "direction": "up"}, "'any', 'increase' or 'decrease'"),
-        ({"kind": "number", "role": "fixed"}, "'mutable' or 'immutable'"),
+        (
+            {"kind": "number", "role": "fixed"},
+            "'mutable', 'immutable', 'protected', 'derived' or 'advances'",
+        ),
         ({"kind": "date"}, "'number' or 'category'"),
         ({"kind": "number", "colour": "red"}, "features.0.colour: Extra inputs"),
         ({}, "features.0.kind: Field required"),

@@ -8,6 +8,7 @@ from genrecourse.errors import UserError
 from genrecourse.methods import METHODS, load
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
+from genrecourse.policy import Policy
 from genrecourse.schema import Feature, Schema
 
 __version__ = version("genrecourse")
@@ -18,6 +19,7 @@ __all__ = [
     "Feature",
     "GenRe",
     "NearestNeighbour",
+    "Policy",
     "Schema",
     "UserError",
     "load",

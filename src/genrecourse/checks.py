@@ -12,7 +12,11 @@ checked in original units by `broken_rules`, which shares no code with the libra
 
 from __future__ import annotations
 
+import ast
 import inspect
+import math
+import operator
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -30,7 +34,7 @@ from genrecourse.errors import UserError
 from genrecourse.schema import Feature, Schema, plain
 
 STATUSES = ("already-accepted", "ok", "rule-broken", "not-accepted", "no-feasible-target")
-KINDS = ("immutable", "direction", "range", "step", "decimals", "category", "missing")
+KINDS = ("immutable", "follows", "direction", "range", "step", "decimals", "category", "missing")
 
 
 class ContractError(AssertionError):
@@ -143,6 +147,23 @@ def example_score(X: pd.DataFrame) -> np.ndarray:
     return np.asarray(1.0 / (1.0 + np.exp(-logit)))
 
 
+def with_roles(example: Example) -> Example:
+    """The example with one of every role: sex is protected, age advances by two years, and
+    `burden` is derived, with a range that some plans would leave."""
+
+    def widened(X: pd.DataFrame) -> pd.DataFrame:
+        return X.assign(burden=(X["debt"].astype(float) / (X["years"] + 1)).round(3))
+
+    X = widened(example.X)
+    features = (*example.schema, Schema.infer(X[["burden"]])["burden"])
+    schema = Schema(features=features).with_feature("sex", role="protected")
+    schema = schema.with_feature("age", role="advances", horizon=2)
+    schema = schema.with_feature(
+        "burden", role="derived", formula="debt / (years + 1)", range=(0.0, 4.0)
+    )
+    return Example(X, example.y, widened(example.people), schema)
+
+
 # ---- the rules, in original units ------------------------------------------------------------
 
 
@@ -151,13 +172,18 @@ def broken_rules(schema: Schema, X: pd.DataFrame, X_plus: pd.DataFrame) -> dict[
 
     Written from the schema's words alone, so that it can find mistakes in the library's own rules:
     a cell that is as it was never breaks one; any other is judged in its own unit, to within the
-    precision of its column's dtype.
+    precision of its column's dtype. What moves by itself breaks "follows" where it is not at its
+    formula, or has not gone its horizon in the row of somebody who changed something.
     """
     broken = {kind: pd.DataFrame(False, index=X.index, columns=schema.names) for kind in KINDS}
     for feature in schema:
         a, b = X[feature.name], X_plus[feature.name]
         gone, moved = b.isna().to_numpy(), changed(a, b)
-        verdicts = {"immutable": np.full(len(a), feature.role == "immutable"), "missing": gone}
+        broken["follows"][feature.name] = _strays(feature, schema, X, X_plus)
+        if feature.role == "advances":
+            continue
+        fixed = feature.role in ("immutable", "protected")
+        verdicts = {"immutable": np.full(len(a), fixed), "missing": gone}
         if feature.is_category:
             verdicts |= _category_verdicts(feature, a, b)
         else:
@@ -204,6 +230,74 @@ def _wrong_way(feature: Feature, before: np.ndarray, after: np.ndarray) -> np.nd
         return np.zeros(len(before), dtype=bool)
     rise = after - before if feature.direction == "increase" else before - after
     return np.asarray(~(rise >= 0))  # from missing: not known to go the right way
+
+
+def _strays(feature: Feature, schema: Schema, X: pd.DataFrame, X_plus: pd.DataFrame) -> np.ndarray:
+    """(n,) booleans: which cells of a feature that moves by itself are not where they belong."""
+    if feature.formula is not None:
+        tree, parts = _formula_tree(feature.formula)
+        moved = np.any([changed(X[name], X_plus[name]) for name in parts.values()], axis=0)
+        rows = X_plus[list(parts.values())].astype(float).to_numpy()
+        known = [dict(zip(parts, row, strict=True)) for row in rows]
+        target = np.array([_worked_out(tree, values) for values in known])
+    elif feature.horizon is not None:
+        own = [f.name for f in schema if f.role not in ("derived", "advances")]
+        moved = np.any([changed(X[name], X_plus[name]) for name in own], axis=0)
+        target = X[feature.name].to_numpy(dtype=float, na_value=np.nan) + feature.horizon
+    else:
+        return np.zeros(len(X), dtype=bool)
+    before = X[feature.name].to_numpy(dtype=float, na_value=np.nan)
+    after = X_plus[feature.name].to_numpy(dtype=float, na_value=np.nan)
+    expected = np.where(moved, target, before)
+    unit = 0.0 if feature.decimals is None else 10.0**-feature.decimals
+    near = np.abs(after - expected) <= 0.51 * unit * moved + 1e-5 * (1.0 + np.abs(expected))
+    return np.asarray(~(near | (np.isnan(after) & np.isnan(expected))))
+
+
+def _formula_tree(text: str) -> tuple[ast.expr, dict[str, str]]:
+    """A formula as Python reads arithmetic, and the column that each of its names stands for."""
+    names: dict[str, str] = {}
+
+    def stand_in(match: re.Match[str]) -> str:
+        names[f"q{len(names)}_"] = match[0][1:-1]
+        return list(names)[-1]
+
+    tree = ast.parse(re.sub(r"\"[^\"]*\"|'[^']*'|`[^`]*`", stand_in, text), mode="eval").body
+    functions = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call)}  # type: ignore[attr-defined]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id not in functions:
+            names.setdefault(node.id, node.id)
+    return tree, names
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "min": min,
+    "max": max,
+    "abs": abs,
+    "log": math.log,
+    "sqrt": math.sqrt,
+}
+
+
+def _worked_out(node: ast.expr, values: Mapping[str, float]) -> float:
+    """The value of a formula on one row; NaN where it has none."""
+    try:
+        match node:
+            case ast.Constant(value=int() | float() as number):
+                return float(number)
+            case ast.Name(id=name):
+                return values[name]
+            case ast.UnaryOp(op=ast.USub(), operand=inner):
+                return -_worked_out(inner, values)
+            case ast.Call(func=ast.Name(id=name), args=arguments):
+                return float(_FUNCTIONS[name](*(_worked_out(each, values) for each in arguments)))
+            case ast.BinOp(left=left, op=sign, right=right):
+                a, b = _worked_out(left, values), _worked_out(right, values)
+                signs = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
+                return float((signs | {ast.Div: operator.truediv})[type(sign)](a, b))
+    except (ValueError, ZeroDivisionError):
+        return math.nan
+    raise UserError(f"this part of a formula cannot be worked out: {ast.dump(node)}")
 
 
 # ---- the method under test -------------------------------------------------------------------
@@ -273,8 +367,10 @@ class Subject:
             ) from error
         raise ContractError(f"{self.name}: {what} is not refused")
 
-    def require_rules(self, X: pd.DataFrame, X_plus: pd.DataFrame, where: str) -> None:
-        for kind, cells in broken_rules(self.example.schema, X, X_plus).items():
+    def require_rules(
+        self, X: pd.DataFrame, X_plus: pd.DataFrame, where: str, schema: Schema | None = None
+    ) -> None:
+        for kind, cells in broken_rules(schema or self.example.schema, X, X_plus).items():
             if cells.to_numpy().any():
                 i, j = np.argwhere(cells.to_numpy())[0]
                 column = cells.columns[j]
@@ -517,6 +613,25 @@ def check_accepted_rows(subject: Subject) -> None:
 def check_rules(subject: Subject) -> None:
     """No immutable, direction, range, step, decimals, category or missing rule is broken."""
     subject.require_rules(subject.people, subject.x_plus, "recourse")
+
+
+def check_roles(subject: Subject) -> None:
+    """What moves by itself is where it belongs, and a protected feature decides nothing: who is of
+    the other sex and the same otherwise is told the same."""
+    example = with_roles(subject.example)
+    method = subject.make(subject.h, example.schema, **subject.params)
+    fit_quietly(method, example.X, example.y)
+    people = example.people
+    answer = method.recourse(people)
+    subject.require_rules(people, answer, "recourse with every role", example.schema)
+    moved = [changed(people[c], answer[c]) for c in people.columns if c not in ("age", "burden")]
+    subject.require(np.any(moved), "with every role, recourse changes nothing for anybody")
+    flipped = people.assign(sex=people["sex"].map({"f": "m", "m": "f"}))
+    subject.require_equal(
+        method.recourse(flipped).assign(sex=people["sex"]),
+        answer,
+        "a protected feature decides what people are told",
+    )
 
 
 def check_assess(subject: Subject) -> None:
@@ -772,6 +887,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
         check_missing_values,
         check_accepted_rows,
         check_rules,
+        check_roles,
         check_assess,
         check_plans,
         check_row_order,

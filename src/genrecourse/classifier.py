@@ -266,7 +266,10 @@ def fit_mlp(
     seed: int = 0,
     progress: bool = False,
 ) -> Classifier:
-    """Learn h from examples: binary cross-entropy on the outcomes seen."""
+    """Learn h from examples: binary cross-entropy on the outcomes seen.
+
+    Protected features are not read: nothing comes in from their columns.
+    """
     config = config or MLPConfig()
     label = Classifier(favourable=favourable).is_favourable(y)
     if label.all() or not label.any():
@@ -284,6 +287,11 @@ def fit_mlp(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = MLP(encoder.width, config.hidden)
+    first = next(layer for layer in model.layers if isinstance(layer, nn.Linear))
+    for feature, block in zip(schema, encoder.blocks, strict=True):
+        if feature.role == "protected":
+            Z[:, block.columns] = 0.0  # so that the weights stay as they are set here
+            first.weight.data[:, block.columns] = 0.0
 
     def loss(rows: torch.Tensor) -> torch.Tensor:
         w = weight[rows] if weight is not None else None

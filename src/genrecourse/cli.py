@@ -27,7 +27,8 @@ from genrecourse.datasets import DATASETS, is_local, load_dataset, read_whole
 from genrecourse.errors import UserError
 from genrecourse.methods import METHODS, load
 from genrecourse.plans import Plans
-from genrecourse.schema import Schema, plain
+from genrecourse.policy import Policy
+from genrecourse.schema import Feature, Schema, plain
 from genrecourse.tables import read_table, write_table, write_text
 from genrecourse.terminal import metrics_table, own_warnings, panel, standings_tables
 
@@ -76,6 +77,10 @@ Fewest = Annotated[
 ]
 Language = Annotated[
     str, typer.Option(help="Of the words: 'en', or a file, a translated copy of en.toml.")
+]
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option("--policy", help="What may be asked of people, and who is accepted: a .toml."),
 ]
 Names = Annotated[str, typer.Option(metavar="A,B", help="Columns, with commas between them.")]
 Seed = Annotated[int, typer.Option(help="Decides everything random.")]
@@ -173,7 +178,7 @@ def schema(
     found = Schema.infer(X, immutable=_split(immutable))
     write_text(found.to_json() + "\n", output)
     out.print(f"{len(found)} features of {len(X):,} rows in {output}")
-    _lint(found, X)
+    _remark(found.lint(X))
 
 
 @app.command(
@@ -182,8 +187,9 @@ def schema(
 )
 def fit(
     table: TableFile,
-    target: Annotated[str, typer.Option(help="Column with the outcome of each row.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the fitted model.")],
+    target: Annotated[str | None, typer.Option(help="Column with the outcome of each row.")] = None,
+    policy: PolicyFile = None,
     favourable: Annotated[
         str | None, typer.Option(help="Favourable outcome; several with commas. Default: 1.")
     ] = None,
@@ -200,20 +206,22 @@ def fit(
     """Learn recourse from a table of people and their outcomes.
 
     Without --classifier a model is learned from the outcomes. Ctrl-C while it learns keeps the best
-    so far.
+    so far. A policy says what the table's features are, what is favourable and the cutoff.
     """
     if method not in METHODS:
         raise UserError(f"no method '{method}'; there are {', '.join(METHODS)}")
+    said = _policy(policy, favourable=favourable, schema=schema_file, immutable=immutable)
     given = Schema.load(schema_file) if schema_file else None
     whole = read_table(table, given)
+    target = _target_name(target, said)
     y = _target(whole, target)
     X = _features(whole, target, drop)
-    found = given or Schema.infer(X)
+    found = said.schema(X) if said else given or Schema.infer(X)
     for name in _split(immutable):
         found = found.with_feature(name, role="immutable")
     if given is None:
-        _lint(found, X)
-    h = _classifier(classifier, favourable, cutoff, y)
+        _remark(said.lint(X) if said else found.lint(X))
+    h = _classifier(classifier, favourable, cutoff, y, said)
     fitted = METHODS[method](h, found, seed=seed)
     if "progress" in fitted.get_params():
         fitted.set_params(progress=err.is_terminal)
@@ -240,6 +248,7 @@ def recourse(
     output: Annotated[Path, typer.Option("--output", "-o", help="Plans: .csv, .parquet or .json.")],
     n: HowMany = 1,
     fewest_changes: Fewest = False,
+    policy: PolicyFile = None,
     language: Language = "en",
     classifier: TheirModel = None,
 ) -> None:
@@ -251,7 +260,8 @@ def recourse(
     """
     fitted = load(model, _given(classifier))
     X = _people(applicants, fitted.schema_)
-    plans = fitted.plans(X, n, fewest_changes=fewest_changes, language=language)
+    asked = _asked(policy, fitted) | {"fewest_changes": fewest_changes, "language": language}
+    plans = fitted.plans(X, n, **asked)
     if output.suffix.lower() == ".json":
         write_text(plans.to_json() + "\n", output)
     else:
@@ -268,6 +278,7 @@ def explain(
     row: Annotated[int, typer.Option(min=0, help="Which row of the table, counted from 0.")],
     n: HowMany = 1,
     fewest_changes: Fewest = False,
+    policy: PolicyFile = None,
     language: Language = "en",
     classifier: TheirModel = None,
 ) -> None:
@@ -277,8 +288,35 @@ def explain(
     if row >= len(X):
         raise UserError(f"{applicants} has the rows 0 to {len(X) - 1}; there is no row {row}")
     person = X.iloc[[row]]
-    told = fitted.plans(person, n, fewest_changes=fewest_changes, language=language)
+    asked = _asked(policy, fitted) | {"fewest_changes": fewest_changes, "language": language}
+    told = fitted.plans(person, n, **asked)
     out.print(panel(fitted.schema_, X.iloc[row], told[0]))
+
+
+@app.command(
+    name="policy", epilog="Example: genrecourse policy policy.toml german.csv --model model"
+)
+def check_policy(
+    file: Annotated[Path, typer.Argument(help="The policy, a .toml.")],
+    table: TableFile,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Fitted under it: then say whom the rules leave without a plan."),
+    ] = None,
+    drop: Names = "",
+    classifier: TheirModel = None,
+    strict: Annotated[bool, typer.Option("--strict", help="End with 1 on any remark.")] = False,
+) -> None:
+    """What a policy makes of a table: who may change what; and what looks odd about it."""
+    said = Policy.read(file)
+    whole = _features(read_table(table), None, drop)
+    out.print(_features_table(said.schema(whole)))
+    remarks = said.lint(whole, None if model is None else load(model, _given(classifier)))
+    _remark(remarks)
+    if not remarks:
+        out.print("nothing looks odd")
+    elif strict:
+        raise typer.Exit(1)
 
 
 @app.command(epilog="Example: genrecourse info model")
@@ -299,12 +337,7 @@ def info(model: ModelFolder, classifier: TheirModel = None) -> None:
         )
     out.print(facts)
     out.print()
-    table = Table("feature", "kind", "may change", box=None)
-    for feature in fitted.schema_:
-        kind = f"{len(feature.categories)} categories" if feature.is_category else "number"
-        may = "no" if feature.role == "immutable" else feature.direction
-        table.add_row(feature.name, kind, "freely" if may == "any" else may)
-    out.print(table)
+    out.print(_features_table(fitted.schema_))
 
 
 @app.command(
@@ -385,6 +418,51 @@ def main() -> None:
 # ---- from words to objects --------------------------------------------------------------------
 
 
+def _policy(file: Path | None, **others: Any) -> Policy | None:
+    """The policy in a file; what it says is not said a second time on the command line."""
+    if file is None:
+        return None
+    twice = [f"--{name}" for name, value in others.items() if value]
+    if twice:
+        raise UserError(f"with --policy, leave {', '.join(twice)}: the policy says it")
+    return Policy.read(file)
+
+
+def _asked(file: Path | None, fitted: Any) -> dict[str, Any]:
+    """What a policy has `plans` told."""
+    if file is None:
+        return {}
+    policy = Policy.read(file)
+    policy.check_fitted(fitted)
+    return policy.request
+
+
+def _target_name(target: str | None, policy: Policy | None) -> str:
+    named = target or (policy.target if policy else None)
+    if named is None:
+        raise UserError("say which column holds the outcome: --target, or target in the policy")
+    return named
+
+
+def _features_table(schema: Schema) -> Table:
+    """Each feature, and how it may change."""
+    table = Table("feature", "kind", "may change", box=None)
+    for feature in schema:
+        kind = f"{len(feature.categories)} categories" if feature.is_category else "number"
+        table.add_row(feature.name, kind, _how_it_moves(feature))
+    return table
+
+
+def _how_it_moves(feature: Feature) -> str:
+    if feature.role == "derived":
+        return f"follows: {feature.formula}"
+    if feature.role == "advances":
+        return f"with time: by {feature.horizon:g}"
+    if feature.role != "mutable":
+        return "no" if feature.role == "immutable" else f"no ({feature.role})"
+    return "freely" if feature.direction == "any" else feature.direction
+
+
 def _split(names: str) -> list[str]:
     return [name.strip() for name in names.split(",") if name.strip()]
 
@@ -433,9 +511,19 @@ def _favourable(favourable: str | None, y: pd.Series) -> Any:
 
 
 def _classifier(
-    where: str | None, favourable: str | None, cutoff: float | None, y: pd.Series
+    where: str | None,
+    favourable: str | None,
+    cutoff: float | None,
+    y: pd.Series,
+    policy: Policy | None,
 ) -> Classifier:
     given = _given(where)
+    if policy is not None:
+        if cutoff is not None:
+            raise UserError("with --policy, leave --cutoff: the policy says it")
+        h = policy.classifier(given)
+        h.is_favourable(y)
+        return h
     wanted = _favourable(favourable, y)
     if isinstance(given, Classifier):
         if favourable is not None or cutoff is not None:
@@ -523,8 +611,8 @@ def _check_output(folder: Path) -> None:
         raise UserError(f"cannot write {folder}: it is a file; name a folder")
 
 
-def _lint(found: Schema, X: pd.DataFrame) -> None:
-    for remark in found.lint(X):
+def _remark(remarks: list[str]) -> None:
+    for remark in remarks:
         err.print(Text(f"look: {remark}", style="yellow"), soft_wrap=True)
 
 
@@ -547,7 +635,7 @@ def _lines(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     )
     after = X[schema.names].astype(object).iloc[rows].reset_index(drop=True)
     for line, (_, plan) in enumerate(every):
-        for change in plan.changes:
+        for change in (*plan.changes, *plan.consequences):
             after.iat[line, schema.names.index(change.feature.name)] = change.after
     return pd.concat([told, after.infer_objects().add_prefix("new ")], axis=1)
 

@@ -3,6 +3,10 @@
 `Rules.allowed(j, a, b)` decides for one feature, on any shapes that broadcast: pairs of rows
 (`feasible`), a row against every choice of a sampler (a mask), a block of sources against a block
 of targets. A value that stays as it is is always allowed.
+
+`allowed` speaks of what a person may do, so that what moves by itself (`roles`) is never allowed
+to. Whole rows are settled first (`settle`), and `feasible` then asks that what follows is where it
+has to be and keeps the rules on it.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from genrecourse.encoding import TOLERANCE, Array, TableEncoder, unchanged
+from genrecourse.roles import Follows
 from genrecourse.schema import Feature
 
 
@@ -23,6 +28,9 @@ class RuleBook(Protocol):
 
     def feasible(self, F: Array, F_plus: Array) -> np.ndarray:
         """(n,) booleans: may person i go from F[i] to F_plus[i], all rules together?"""
+
+    def settle(self, F: Array, F_plus: Array) -> Array:
+        """F_plus with what follows by itself from what was changed in F."""
 
     def take(self, rows: np.ndarray) -> RuleBook:
         """The rules of some of the people, in this order, one as often as it is named."""
@@ -36,7 +44,10 @@ class Rules:
 
     def __init__(self, encoder: TableEncoder):
         self.features = list(encoder.schema)
-        self.immutable = np.array([f.role == "immutable" for f in self.features])
+        self.immutable = np.array([f.role != "mutable" for f in self.features])  # to a person
+        # what people are compared by: nobody's protected features, and not what merely follows
+        self.matched = np.array([f.role in ("immutable", "advances") for f in self.features])
+        self.follows = Follows(encoder)
         # per feature: where a changed value may lie, and how far it may move
         self._low = np.full(len(self.features), -np.inf)
         self._high = np.full(len(self.features), np.inf)
@@ -50,13 +61,19 @@ class Rules:
                 self._step[j] = feature.max_step / block.span
 
     def allowed(self, j: int, a: Any, b: Any) -> np.ndarray:
-        """May feature j go from a to b? Broadcasts; NaN is "missing"."""
+        """May a person take feature j from a to b? Broadcasts; NaN is "missing"."""
+        if self.immutable[j]:
+            a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+            with np.errstate(invalid="ignore"):
+                return np.asarray((np.abs(a - b) <= TOLERANCE) | (np.isnan(a) & np.isnan(b)))
+        return self.keeps(j, a, b)
+
+    def keeps(self, j: int, a: Any, b: Any) -> np.ndarray:
+        """Does going from a to b keep feature j's range, direction and step, whoever moves it?"""
         feature = self.features[j]
         a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
         with np.errstate(invalid="ignore"):
             same = (np.abs(a - b) <= TOLERANCE) | (np.isnan(a) & np.isnan(b))
-            if self.immutable[j]:
-                return np.asarray(same)
             # comparing with NaN is false: nothing moves to missing
             slack = self._slack[j]
             free = (b >= self._low[j] - slack) & (b <= self._high[j] + slack)
@@ -104,10 +121,16 @@ class Rules:
 
     def feasible(self, F: Array, F_plus: Array) -> np.ndarray:
         """(n,) booleans: every feature of row i may go from F[i] to F_plus[i]."""
-        answer = np.ones(np.broadcast_shapes(F.shape, F_plus.shape)[:-1], dtype=bool)
+        answer = self.follows.agree(F, F_plus)
         for j in range(len(self.features)):
-            answer &= self.allowed(j, F[..., j], F_plus[..., j])
+            if not self.follows.mask[j]:
+                answer &= self.allowed(j, F[..., j], F_plus[..., j])
+        for j in self.follows.derived:
+            answer &= self.keeps(j, F[..., j], F_plus[..., j])
         return answer
+
+    def settle(self, F: Array, F_plus: Array) -> Array:
+        return self.follows.settle(F, F_plus)
 
     def take(self, rows: np.ndarray) -> Rules:
         """The schema's rules are the same for everybody."""
@@ -123,11 +146,16 @@ class Rules:
             kind: np.zeros(F.shape, dtype=bool)
             for kind in ("immutable", "direction", "range", "step", "missing", "category")
         }
-        moved = ~unchanged(F, F_plus)
+        moved, settled = ~unchanged(F, F_plus), self.settle(F, F_plus)
         for j, feature in enumerate(self.features):
             a, b, m = F[:, j], F_plus[:, j], moved[:, j]
             with np.errstate(invalid="ignore"):
-                broken["immutable"][:, j] = m & self.immutable[j]
+                if self.follows.mask[j]:
+                    broken["immutable"][:, j] = ~self.follows.is_at(j, settled[:, j], b)
+                    if feature.role == "advances":  # time keeps no range
+                        continue
+                else:
+                    broken["immutable"][:, j] = m & self.immutable[j]
                 broken["missing"][:, j] = m & np.isnan(b)
                 broken["direction"][:, j] = m & _wrong_way(feature, a, b)
                 if feature.is_category:

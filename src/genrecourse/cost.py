@@ -4,7 +4,8 @@
              + sum_j weight_j * [level differs]  a category, and a number that was missing
 
 It is a weighted L1 distance in Z, so one formula serves numpy and torch, single pairs and blocks,
-and stays differentiable where a search relaxes the categories.
+and stays differentiable where a search relaxes the categories. What moves by itself (a ratio, time)
+is paid for where it is made to move, and so costs nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Cost:
         for feature, block in zip(encoder.schema, encoder.blocks, strict=True):
             # two one-hot columns differ when a level changes: each counts one half
             share = 0.5 if block.is_onehot else 1.0
-            weights[block.columns] = share * feature.cost_weight
+            weights[block.columns] = share * feature.price
             if block.has_flag:
                 self._flagged.append(block.start)
         self.weights = weights

@@ -176,6 +176,7 @@ class Enumeration:
             return []
         person = np.repeat([i for i, _ in batch], [len(moves) for _, moves in batch])
         F_plus = np.concatenate([moves.rows(self.F[i]) for i, moves in batch])
+        F_plus = rules.take(person).settle(self.F[person], F_plus)
         ok = np.flatnonzero(self._h_accepts(person, F_plus))
         ok = ok[rules.take(person[ok]).feasible(self.F[person[ok]], F_plus[ok])]
         starts = np.cumsum([0, *(len(moves) for _, moves in batch)])

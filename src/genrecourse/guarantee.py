@@ -36,7 +36,8 @@ class Checked:
     person: np.ndarray  # (m,) positions in the table
     table: pd.DataFrame  # in original units
     F: Array  # (m, d) the table, read again
-    moved: np.ndarray  # (m, d) booleans
+    moved: np.ndarray  # (m, d) booleans: what a person would change
+    followed: np.ndarray  # (m, d) booleans: what moves by itself then (`roles`)
     score: Array  # (m,) by the user's own h
     cost: Array  # (m,)
     holds: np.ndarray  # (m,) booleans: h accepts it and no rule is broken
@@ -63,6 +64,7 @@ class Gate:
     ):
         self.X, self.h, self.encoder, self.cost, self.rules = X, h, encoder, cost, rules
         self.relaxed = relaxed
+        self.follows = np.array([feature.follows for feature in encoder.schema])
         self.trial = Enumeration(X, menu, h, encoder, cost)
         self.F, self.menu = self.trial.F, menu
         self.score = h.score(X)
@@ -74,15 +76,21 @@ class Gate:
         if len(person) == 0:
             nothing = np.zeros((0, self.F.shape[1]))
             none, no = np.zeros(0), np.zeros(0, dtype=bool)
-            return Checked(person, self.X.iloc[:0], nothing, nothing > 0, none, none, no, no)
-        table = self.trial.decoded(person, F_plus)
-        before, F = self.F[person], self.encoder.features(table)
-        moved = ~unchanged(before, F)
+            nowhere = nothing > 0
+            return Checked(person, self.X.iloc[:0], nothing, nowhere, nowhere, none, none, no, no)
+        mine, before = rules.take(person), self.F[person]
+        settled = mine.settle(before, F_plus)
+        # what cannot be computed has no place in a table: such a row is nobody's plan
+        lost = (np.isnan(settled) & ~np.isnan(before)).any(axis=1, keepdims=True)
+        table = self.trial.decoded(person, np.where(lost, before, settled))
+        F = self.encoder.features(table)
+        differs = ~unchanged(before, F)
+        moved, followed = differs & ~self.follows, differs & self.follows
         score = self.h.score(table)
         price = self.cost(self.encoder.from_features(before), self.encoder.from_features(F))
-        kept = rules.take(person).feasible(before, F)
+        kept = mine.feasible(before, F)
         holds = (score > self.h.cutoff) & kept & moved.any(axis=1)
-        return Checked(person, table, F, moved, score, np.asarray(price), holds, kept)
+        return Checked(person, table, F, moved, followed, score, np.asarray(price), holds, kept)
 
     # ---- by trying everything -----------------------------------------------------------------
 
@@ -151,6 +159,15 @@ class Gate:
 
     def changes(self, checked: Checked, row: int, words: Wording) -> tuple[Change, ...]:
         """What row `row` changes, from the very cells that h has scored."""
+        return self._told(checked, row, checked.moved[row], words)
+
+    def consequences(self, checked: Checked, row: int, words: Wording) -> tuple[Change, ...]:
+        """What moves by itself in row `row`."""
+        return self._told(checked, row, checked.followed[row], words)
+
+    def _told(
+        self, checked: Checked, row: int, which: np.ndarray, words: Wording
+    ) -> tuple[Change, ...]:
         i = int(checked.person[row])
         return tuple(
             Change(
@@ -160,7 +177,7 @@ class Gate:
                 words,
             )
             for j, feature in enumerate(self.encoder.schema)
-            if checked.moved[row, j]
+            if which[j]
         )
 
 
@@ -282,6 +299,7 @@ class _Told:
         return Plan(
             *_about(self.gate, i, "ok"),
             changes=self.gate.changes(part, row, self.words),
+            consequences=self.gate.consequences(part, row, self.words),
             score_after=float(part.score[row]),
             cost=float(part.cost[row]),
             log_likelihood=likelihood if np.isfinite(likelihood) else None,

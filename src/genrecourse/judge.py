@@ -155,7 +155,8 @@ class CrossFittedJudge:
 
     A row that is no training row is scored by the judge that did not see the training row nearest
     to it, since generated rows are often near copies. copies_together: rows that are the same stand
-    in one fold, so that the judge did not see the nearest row's copies either.
+    in one fold, so that the judge did not see the nearest row's copies either. blank: rows without
+    what must not be looked at (`roles.Blank`).
     """
 
     def __init__(
@@ -167,6 +168,7 @@ class CrossFittedJudge:
         min_leaf: int = 5,
         calibrated: bool = False,
         copies_together: bool = False,
+        blank: Callable[[Array], Array] = lambda Z: Z,
     ):
         self.seed = seed
         self.n_folds = n_folds
@@ -174,8 +176,10 @@ class CrossFittedJudge:
         self.min_leaf = min_leaf
         self.calibrated = calibrated
         self.copies_together = copies_together
+        self.blank = blank
 
     def fit(self, Z: Array, y: np.ndarray) -> CrossFittedJudge:
+        Z = self.blank(Z)
         self._Z, self._fold = Z, self._folds(Z, y)
         if self.balanced is not None:
             self._judges = self._fit_judges(Z, y, balanced=self.balanced)
@@ -214,6 +218,7 @@ class CrossFittedJudge:
 
     def __call__(self, Z: Array) -> tuple[Array, np.ndarray]:
         """(n,) probability of the favourable outcome, and (n,) booleans: inlier."""
+        Z = self.blank(Z)
         fold = self._fold[_nearest(Z, self._Z)]
         probability, inlier = np.zeros(len(Z)), np.zeros(len(Z), dtype=bool)
         for f, judge in enumerate(self._judges):

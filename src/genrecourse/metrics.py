@@ -108,12 +108,17 @@ class Outcome:
     @cached_property
     def changed(self) -> np.ndarray:
         """(N, d) booleans."""
-        return np.asarray(~unchanged(self.F, self.F_plus))
+        return np.asarray(~unchanged(self.F, self.F_plus) & ~_follows(self.encoder))
 
     @cached_property
     def broken(self) -> dict[str, np.ndarray]:
         """(N, d) booleans for each kind of rule."""
         return Rules(self.encoder).violations(self.F, self.F_plus)
+
+
+def _follows(encoder: TableEncoder) -> np.ndarray:
+    """(d,) booleans: what moves by itself is no change that a plan asks for."""
+    return np.array([feature.follows for feature in encoder.schema])
 
 
 def _once(ask: Decides, Z: Array) -> np.ndarray:
@@ -400,7 +405,8 @@ class PlanSets:
     @cached_property
     def changed(self) -> np.ndarray:
         """(N, k, d) booleans."""
-        return np.asarray(~unchanged(self.F[:, None, :], self.F_plus))
+        moved = ~unchanged(self.F[:, None, :], self.F_plus)
+        return np.asarray(moved & ~_follows(self.encoder))
 
     def _same_plan(self, i: int, j: int) -> np.ndarray:
         same = unchanged(self.F_plus[:, i], self.F_plus[:, j])

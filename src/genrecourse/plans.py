@@ -159,6 +159,7 @@ class Plan:
     openings: tuple[Opening, ...] = ()  # rules that block: what each alone keeps from being a plan
     cheapest: Evidence | None = None  # no change of one or of two features costs less
     alternatives: tuple[Plan, ...] = ()  # further plans, which change other features
+    consequences: tuple[Change, ...] = ()  # what then moves by itself: derived values, and time
     retrained: Share | None = None  # copies of h, trained again, that accept it (`endurance`)
     imprecise: Share | None = None  # noisy copies of x_plus that h accepts
     promise: Promise | None = None  # that was asked for; with "ok", it is made
@@ -219,7 +220,7 @@ class Plan:
 
     @property
     def facts(self) -> str:
-        """The score and the price, in a line."""
+        """The score, the price and what moves by itself, in a line."""
         words = self.language
         if self.score_after is None:
             score, cutoff = score_words(self.score_before, self.cutoff, language=words)
@@ -236,6 +237,9 @@ class Plan:
             parts.append(words("plan.likelihood", likelihood=likelihood))
         if self.cheapest is not None:
             parts.append(words("plan.cheapest", most=self.cheapest.most))
+        if self.consequences:
+            said = "; ".join(change.to_text() for change in self.consequences)
+            parts.append(words("plan.follows", changes=said))
         return ", ".join(parts)
 
     @property
@@ -300,6 +304,7 @@ class Plan:
             "retrained": self.retrained.to_dict() if self.retrained else None,
             "imprecise": self.imprecise.to_dict() if self.imprecise else None,
             "changes": [change.to_dict() for change in self.changes],
+            "consequences": [change.to_dict() for change in self.consequences],
         }
 
     def to_json(self) -> str:

@@ -20,7 +20,7 @@ have none. So (docs/promise.md has the mathematics and what is assumed):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -50,30 +50,53 @@ ENOUGH = 0.8  # a finer basis that serves so many of the people goes before a co
 # ---- the rows it rests on -------------------------------------------------------------------
 
 
+def _all_of(Z: Array) -> Array:
+    return Z
+
+
 class Ground:
-    """Training rows with their outcomes, and the score that is made from them when first asked."""
+    """Training rows with their outcomes, and the score that is made from them when first asked.
+
+    blank: rows without what must not be looked at (`roles.Blank`).
+    """
 
     def __init__(
-        self, Z: Array, favourable: np.ndarray, rejected: np.ndarray, cost: Cost, seed: int
+        self,
+        Z: Array,
+        favourable: np.ndarray,
+        rejected: np.ndarray,
+        cost: Cost,
+        seed: int,
+        blank: Callable[[Array], Array] = _all_of,
     ):
         self.Z, self.favourable, self.rejected = Z, favourable, rejected
-        self.cost, self.seed = cost, seed
+        self.cost, self.seed, self.blank = cost, seed, blank
 
     @classmethod
     def some(
-        cls, Z: Array, favourable: np.ndarray, rejected: np.ndarray, cost: Cost, seed: int
+        cls,
+        Z: Array,
+        favourable: np.ndarray,
+        rejected: np.ndarray,
+        cost: Cost,
+        seed: int,
+        blank: Callable[[Array], Array] = _all_of,
     ) -> Ground:
         """Of at most `ROWS` training rows. rejected: (n,) booleans, whom h turns down."""
         keep = np.sort(np.random.default_rng([seed, 6]).permutation(len(Z))[:ROWS])
-        return cls(Z[keep], favourable[keep], rejected[keep], cost, seed)
+        return cls(Z[keep], favourable[keep], rejected[keep], cost, seed, blank)
 
     @cached_property
-    def score(self) -> HeldOutScore:
-        return HeldOutScore(self.cost, self.seed).fit(self.Z, self.favourable)
+    def _held_out(self) -> HeldOutScore:
+        return HeldOutScore(self.cost, self.seed).fit(self.blank(self.Z), self.favourable)
+
+    def score(self, Z: Array) -> Array:
+        """(n,) of any rows."""
+        return self._held_out(self.blank(Z))
 
     @cached_property
     def row_scores(self) -> Array:
-        return self.score.of_training()
+        return self._held_out.of_training()
 
     @property
     def is_enough(self) -> bool:
@@ -85,21 +108,40 @@ class Ground:
         found = np.flatnonzero(self.rejected)
         return self.Z[np.random.default_rng([self.seed, 7]).permutation(found)[:PEOPLE]]
 
+    def levels(self, plans: Array) -> list[Level]:
+        """What the rows say of plans (n, D) that were made for `people`."""
+        return make_levels(
+            self.blank(self.Z),
+            self.favourable,
+            self.row_scores,
+            self.blank(plans),
+            self.score(plans),
+            len(self.people()),
+            self.seed,
+        )
+
     # ---- as arrays ----------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, np.ndarray]:
         parts = {"Z": self.Z, "favourable": self.favourable, "rejected": self.rejected}
-        if "score" in vars(self):
-            parts |= {f"score_{name}": part for name, part in self.score.arrays().items()}
+        if "_held_out" in vars(self):
+            parts |= {f"score_{name}": part for name, part in self._held_out.arrays().items()}
         return parts
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], cost: Cost, seed: int) -> Ground:
+    def from_arrays(
+        cls,
+        arrays: dict[str, np.ndarray],
+        cost: Cost,
+        seed: int,
+        blank: Callable[[Array], Array] = _all_of,
+    ) -> Ground:
         """The inverse of `arrays`; a score that was not made yet is made when asked, the same."""
-        ground = cls(arrays["Z"], arrays["favourable"], arrays["rejected"], cost, seed)
+        ground = cls(arrays["Z"], arrays["favourable"], arrays["rejected"], cost, seed, blank)
         learned = {k.removeprefix("score_"): a for k, a in arrays.items() if k.startswith("score_")}
         if learned:
-            vars(ground)["score"] = HeldOutScore.from_arrays(learned, ground.Z, cost, seed)
+            own = HeldOutScore.from_arrays(learned, blank(ground.Z), cost, seed)
+            vars(ground)["_held_out"] = own
         return ground
 
 

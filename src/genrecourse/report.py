@@ -166,7 +166,7 @@ def _profile(schema: Schema, row: pd.Series, plan: Plan) -> str:
     cells = []
     for feature in schema:
         mark = ' class="changed"' if feature.name in changed else ""
-        fixed = f" <i>{escape(words('report.fixed'))}</i>" if feature.role == "immutable" else ""
+        fixed = f" <i>{escape(words('report.fixed'))}</i>" if feature.role != "mutable" else ""
         value = escape(in_words(feature, row[feature.name], None, words))
         cells.append(f"<div{mark}><dt>{escape(feature.label)}{fixed}</dt><dd>{value}</dd></div>")
     return f'<h4>{escape(words("report.today"))}</h4><dl class="profile">{"".join(cells)}</dl>'
@@ -257,7 +257,7 @@ def _made(method: Method, facts: Mapping[str, str], words: Wording) -> str:
     every = {
         name["method"]: type(method).__name__,
         name["settings"]: ", ".join(_settings(method, words)),
-        name["cannot_change"]: ", ".join(f.label for f in method.schema_ if f.role == "immutable"),
+        name["cannot_change"]: ", ".join(f.label for f in method.schema_ if f.role != "mutable"),
         **facts,
         name["seed"]: str(method.seed),
         name["versions"]: ", ".join(

@@ -374,10 +374,13 @@ class RequestRules:
     # ---- one feature --------------------------------------------------------------------------
 
     def allowed(self, j: int, a: Any, b: Any) -> np.ndarray:
-        """May feature j go from a to b? Broadcasts, the first axis being people."""
+        """May a person take feature j from a to b? Broadcasts, the first axis being people."""
+        return np.asarray(self.rules.allowed(j, a, b) & self._asked(j, a, b))
+
+    def _asked(self, j: int, a: Any, b: Any) -> np.ndarray:
+        """Does going from a to b keep what the request says of feature j, whoever moves it?"""
         a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
         n_dims = max(a.ndim, b.ndim, 1)
-        answer = self.rules.allowed(j, a, b)
         with np.errstate(invalid="ignore"):
             same = (np.abs(a - b) <= TOLERANCE) | (np.isnan(a) & np.isnan(b))
             slack = self.encoder.blocks[j].slack
@@ -390,8 +393,7 @@ class RequestRules:
             free &= ~given("locked") & ~(given("up") & ~(b >= a)) & ~(given("down") & ~(b <= a))
             step = given("step")
             free &= np.isinf(step) | (np.abs(b - a) <= step + slack)
-        answer = np.asarray(answer & (same | free))
-        return answer & (same | self._is_listed(j, b, n_dims))
+        return np.asarray((same | free) & (same | self._is_listed(j, b, n_dims)))
 
     def _is_listed(self, j: int, b: np.ndarray, n_dims: int) -> np.ndarray:
         """Whether b is one of the values that each person may change feature j to."""
@@ -412,25 +414,35 @@ class RequestRules:
 
     def feasible(self, F: Array, F_plus: Array) -> np.ndarray:
         """(n, ...) booleans: may row i go from F[i] (..., d) to F_plus[i] (..., d)?"""
-        shape = np.broadcast_shapes(F.shape, F_plus.shape)[:-1]
-        answer = np.ones(shape, dtype=bool)
+        shape, follows = np.broadcast_shapes(F.shape, F_plus.shape)[:-1], self.rules.follows
+        answer = follows.agree(F, F_plus)
         for j in range(len(self.rules.features)):
-            answer &= self.allowed(j, F[..., j], F_plus[..., j])
+            if not follows.mask[j]:
+                answer &= self.allowed(j, F[..., j], F_plus[..., j])
+        for j in follows.derived:
+            a, b = F[..., j], F_plus[..., j]
+            answer &= self.rules.keeps(j, a, b) & self._asked(j, a, b)
         moved = ~unchanged(F, F_plus)
-        answer &= moved.sum(-1) <= self._lift(self.max_changes, len(shape))
+        changes = moved[..., ~follows.mask].sum(-1)
+        answer &= changes <= self._lift(self.max_changes, len(shape))
         if np.isfinite(self.max_cost).any():
             answer &= self.cost(F, F_plus) <= self._lift(self.max_cost, len(shape)) + TOLERANCE
         if self.relations:
             view = {j: Possible.known(F_plus[..., j]) for j in range(F_plus.shape[-1])}
             for r, relation in enumerate(self.relations):
-                touched = moved[..., list(relation.features)].any(-1)
+                # time passes whatever a plan does: a plan is not to blame for that
+                mine = [j for j in relation.features if not self.rules.matched[j]]
+                touched = moved[..., mine].any(-1)
                 broken = touched & (relation(view) < 0)
                 answer &= ~(broken & self._lift(self.applies[:, r], len(shape)))
         return answer
 
+    def settle(self, F: Array, F_plus: Array) -> Array:
+        return self.rules.settle(F, F_plus)
+
     def cost(self, F: Array, F_plus: Array) -> Array:
         """(n, ...) C(x, x_plus) from the scaled feature view; the numbers of `Cost`."""
-        weights = np.array([feature.cost_weight for feature in self.rules.features])
+        weights = np.array([feature.price for feature in self.rules.features])
         return np.asarray((weights * change_size(self.encoder, F, F_plus)).sum(-1))
 
     @staticmethod
@@ -460,6 +472,8 @@ def reach(request: RequestRules, F: Array) -> dict[int, Possible]:
             index = np.where(open_, levels, np.nan)
             low, high = _ends(index)
             view[j] = Possible(low, high, mask)
+        elif feature.follows:
+            view[j] = request.rules.follows.possible(j, F[:, j])
         else:
             view[j] = Possible(*_number_reach(request, j, feature, F[:, j]))
     return view
@@ -537,6 +551,8 @@ def _check_possible(
 def _stuck(request: RequestRules, field: str, j: int, x: Array) -> np.ndarray:
     """(n,) who is outside a range, or the values listed, of feature j, and cannot get inside."""
     feature, slack = request.rules.features[j], request.encoder.blocks[j].slack
+    if feature.follows:  # where it may go is not told by its own rules
+        return np.zeros(len(x), dtype=bool)
     one = request.stated[request.kind[0]]
     if field == "ranges":
         met = (x >= one.low[j] - slack) & (x <= one.high[j] + slack)

@@ -18,6 +18,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from genrecourse.errors import UserError
+from genrecourse.formulas import Formula, parse_formula
 
 Level = bool | int | float | str
 M = TypeVar("M", bound=BaseModel)
@@ -28,6 +29,14 @@ class Feature(BaseModel):
     """One column: what it holds, how it is worded, and how it may change.
 
     Rules speak of *changes*: a value that stays as x has it never breaks one.
+
+    role: who or what moves it.
+        mutable: the person may change it.
+        immutable: nobody can; people are compared with those who have the same.
+        protected: nobody can, and nothing here looks at it: neither pairs nor the method's model
+            read it, so that it decides no plan. It is there for audits, and for an h that reads it.
+        derived: its formula over other features; it follows them, and costs nothing by itself.
+        advances: time moves it, by its horizon, for everyone who acts; like an immutable otherwise.
     """
 
     # the open end of a range is written as the text "Infinity": JSON has no number for it
@@ -42,7 +51,9 @@ class Feature(BaseModel):
     missing: bool = False  # missing values occur and are values of their own
     unit: str = ""
     wording: str = ""  # what to call it in a sentence; the name if empty
-    role: Literal["mutable", "immutable"] = "mutable"
+    role: Literal["mutable", "immutable", "protected", "derived", "advances"] = "mutable"
+    formula: str | None = None  # of a derived feature, over the names of others (`formulas`)
+    horizon: float | None = Field(None, gt=0, allow_inf_nan=False)  # how far an advancing one goes
     direction: Literal["any", "increase", "decrease"] = "any"
     max_step: float | None = Field(None, gt=0)  # largest change, in the feature's own unit
     cost_weight: float = Field(1.0, gt=0, allow_inf_nan=False)
@@ -53,6 +64,7 @@ class Feature(BaseModel):
             problem = self._category_problem()
         else:
             problem = self._number_problem()
+        problem = problem or self._role_problem()
         if problem:
             raise ValueError(problem)
         return self
@@ -77,6 +89,33 @@ class Feature(BaseModel):
         if self.range is not None and not self.range[0] <= self.range[1]:
             return f"'{self.name}' has the range {self.range}: the first number must be the smaller"
         return ""
+
+    def _role_problem(self) -> str:
+        for role, name in (("derived", "formula"), ("advances", "horizon")):
+            given = getattr(self, name) is not None
+            if given != (self.role == role):
+                has = "has no" if not given else f"is {self.role} and has a"
+                return f"'{self.name}' {has} {name}: the role '{role}' takes one, and no other does"
+            if given and self.kind != "number":
+                return f"'{self.name}' is a category: the role '{role}' is for numbers"
+        if self.horizon is not None and self.decimals is not None:
+            whole = self.horizon * 10**self.decimals
+            if abs(whole - round(whole)) > 1e-9 * max(1.0, whole):
+                return (
+                    f"'{self.name}' has {self.decimals} decimals, so it cannot advance by "
+                    f"{self.horizon:g}; choose another horizon, or set decimals"
+                )
+        return ""
+
+    @property
+    def follows(self) -> bool:
+        """It moves by itself once a person acts: not a change that anybody makes or pays for."""
+        return self.role in ("derived", "advances")
+
+    @property
+    def price(self) -> float:
+        """The weight of its changes in the cost of a plan."""
+        return self.cost_weight if self.role in ("mutable", "immutable") else 0.0
 
     @property
     def is_category(self) -> bool:
@@ -104,6 +143,40 @@ class Schema(BaseModel):
             raise ValueError("the schema has no features")
         return self
 
+    @model_validator(mode="after")
+    def _formulas_can_be_computed(self) -> Self:
+        try:
+            formulas = self.formulas()
+        except UserError as error:
+            raise ValueError(str(error)) from None
+        problems = (self._formula_problem(formula) for formula in formulas.values())
+        for name, problem in zip(formulas, problems, strict=True):
+            if problem:
+                raise ValueError(f"'{name}': {problem}")
+        return self
+
+    def _formula_problem(self, formula: Formula) -> str:
+        known = {feature.name: feature for feature in self.features}
+        for used in formula.names:
+            feature = known.get(used)
+            said = f"its formula '{formula.text}' names '{used}'"
+            if feature is None:
+                return f"{said}, which is no feature; there are {self.names}"
+            if feature.is_category:
+                return f"{said}, which is a category; a formula is over numbers"
+            if feature.role == "protected":
+                return f"{said}, which is protected: nothing may be computed from it"
+        return ""
+
+    def formulas(self) -> dict[str, Formula]:
+        """Of the derived features, by name, each after those that it is computed from."""
+        found = {f.name: parse_formula(f.formula) for f in self.features if f.formula is not None}
+        return _in_order_of_use(found)
+
+    @property
+    def protected(self) -> list[str]:
+        return [feature.name for feature in self.features if feature.role == "protected"]
+
     @property
     def names(self) -> list[str]:
         return [feature.name for feature in self.features]
@@ -123,7 +196,8 @@ class Schema(BaseModel):
     def with_feature(self, name: str, **changes: Any) -> Schema:
         """A copy in which feature `name` has these fields changed; checked like a new one."""
         changed = _build(Feature, {**self[name].model_dump(), **changes})
-        return Schema(features=tuple(changed if f.name == name else f for f in self.features))
+        features = tuple(changed if f.name == name else f for f in self.features)
+        return _build(Schema, {"features": features})
 
     # ---- from a table -----------------------------------------------------------------------
 
@@ -180,7 +254,27 @@ class Schema(BaseModel):
                 raise UserError(f"the table lacks the column(s) {absent}; it has {list(X.columns)}")
             for feature in self.features:
                 remarks += _lint_column(feature, X[feature.name])
+            remarks += self.lint_formulas(X)
         return remarks
+
+    def lint_formulas(self, X: pd.DataFrame) -> list[str]:
+        """Of derived features that are not their formula in the table."""
+        return [
+            remark
+            for name, formula in self.formulas().items()
+            for remark in _lint_formula(self[name], formula, X)
+        ]
+
+
+def _in_order_of_use(formulas: dict[str, Formula]) -> dict[str, Formula]:
+    """Each formula after those whose value it needs."""
+    left, found = dict(formulas), dict[str, Formula]()
+    while left:
+        ready = [name for name, formula in left.items() if not set(formula.names) & set(left)]
+        if not ready:
+            raise ValueError(f"the formulas of {sorted(left)} need each other's values")
+        found |= {name: left.pop(name) for name in ready}
+    return found
 
 
 # ---- reading a column -----------------------------------------------------------------------
@@ -319,8 +413,10 @@ def _lint_feature(feature: Feature) -> list[str]:
         down_is_open = feature.direction != "increase"
         if not feature.is_category and down_is_open and _GROWS.search(feature.name):
             remarks.append(f"'{feature.name}' can go down: set direction to 'increase'")
-    elif feature.direction != "any" or feature.max_step is not None:
-        remarks.append(f"'{feature.name}' is immutable, so its direction and max_step do nothing")
+    elif feature.role != "derived" and (feature.direction != "any" or feature.max_step is not None):
+        remarks.append(
+            f"'{feature.name}' is {feature.role}, so its direction and max_step do nothing"
+        )
     return remarks
 
 
@@ -338,6 +434,25 @@ def _lint_column(feature: Feature, column: pd.Series) -> list[str]:
     elif feature.is_category and 50 < distinct < len(present):  # an id was pointed out above
         remarks.append(f"'{name}' has {distinct} categories: group the rare ones")
     return remarks
+
+
+OFF = 0.01  # of its range that a derived feature may differ from its formula before it is odd
+
+
+def _lint_formula(feature: Feature, formula: Formula, X: pd.DataFrame) -> list[str]:
+    """Where the table disagrees, plans would mix two definitions of one feature."""
+    values = {n: X[n].to_numpy(dtype=np.float64, na_value=np.nan) for n in formula.names}
+    own = X[feature.name].to_numpy(dtype=np.float64, na_value=np.nan)
+    computed = formula(values)
+    off = ~(np.abs(own - computed) <= OFF * (np.nanmax(own) - np.nanmin(own)))
+    off &= ~(np.isnan(own) & np.isnan(computed))
+    if not off.any():
+        return []
+    i = int(off.argmax())
+    return [
+        f"'{feature.name}' is not its formula '{formula.text}' in {off.mean():.0%} of rows (first: "
+        f"index {plain(X.index[i])!r} has {own[i]:g}, the formula {computed[i]:g})"
+    ]
 
 
 def _looks_like_dates(present: pd.Series) -> bool:

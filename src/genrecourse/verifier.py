@@ -65,15 +65,21 @@ CHEAPEST, SAFEST = (0.5, 0.5, 0.55, 0.72, 0.0), (0.5, 0.7, 0.85, 0.98, 0.4)
 
 
 class Verifier:
-    """Fitted on the training rows of a method; asked about rows of Z."""
+    """Fitted on the training rows of a method; asked about rows of Z.
 
-    def __init__(self, seed: int = 0):
+    blank: rows of Z without what must not be looked at (`roles.Blank`); h's own confidence in a row
+    is given with it and may rest on all of it.
+    """
+
+    def __init__(self, seed: int = 0, blank: Callable[[Array], Array] = lambda Z: Z):
         self.seed = seed
+        self.blank = blank
 
     def fit(
         self, Z: Array, favourable: np.ndarray, confidence: Array, numbers: np.ndarray
     ) -> Verifier:
         """confidence: h on the common scale; numbers: the columns of Z that noise can move."""
+        Z = self.blank(Z)
         rare = min(np.mean(favourable), 1 - np.mean(favourable)) < RARE
         weight = compute_sample_weight("balanced", favourable) if rare else None
         forest = RandomForestClassifier(
@@ -114,6 +120,7 @@ class Verifier:
     def probability(self, Z: Array, confidence: Array) -> Array:
         """Of the favourable outcome: the mean of the two kinds of trees and h, and a little more
         where it has been seen."""
+        Z = self.blank(Z)
         boosted = expit(self.prior_ + self.step_ * self.boosted_(Z))
         return np.asarray((self.forest_(Z) + boosted + confidence) / 3 + SEEN * self._was_seen(Z))
 
@@ -123,12 +130,12 @@ class Verifier:
 
     def robust(self, Z: Array) -> Array:
         """The confidence of the copy of h that is the least sure."""
-        return np.asarray(self.copies_(Z).min(axis=0))
+        return np.asarray(self.copies_(self.blank(Z)).min(axis=0))
 
     def steady(self, Z: Array) -> Array:
         """How likely it is valid once noise has moved every number; there the copies stand in for
         h."""
-        noisy = (Z + self.noise_[:, None, :]).reshape(-1, Z.shape[1])
+        noisy = (self.blank(Z) + self.noise_[:, None, :]).reshape(-1, Z.shape[1])
         found = self.valid(noisy, self.copies_(noisy).mean(axis=0))
         return np.asarray(found.reshape(len(self.noise_), len(Z)).mean(axis=0))
 
@@ -136,6 +143,7 @@ class Verifier:
         """The worst outlier score."""
         if not self._outliers:
             return np.full(len(Z), np.inf)  # nobody to be like: then nothing is odd
+        Z = self.blank(Z)
         worst = np.concatenate([ask(Z) for ask in self._outliers], axis=1).min(axis=1)
         return np.asarray(np.clip(worst, FARTHEST, None))
 
@@ -196,13 +204,18 @@ class Verifier:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], n_columns: int) -> Verifier:
+    def from_arrays(
+        cls,
+        arrays: dict[str, np.ndarray],
+        n_columns: int,
+        blank: Callable[[Array], Array] = lambda Z: Z,
+    ) -> Verifier:
         """The inverse of `arrays`."""
 
         def part(prefix: str) -> dict[str, np.ndarray]:
             return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
-        verifier = cls()
+        verifier = cls(blank=blank)
         verifier.forest_ = Trees.from_arrays(part("forest_"), n_columns)
         verifier.boosted_ = Trees.from_arrays(part("boosted_"), n_columns)
         verifier.prior_, verifier.step_ = map(float, arrays["boosting"])

@@ -68,7 +68,7 @@ class Pairs:
 def make_targets(Z: Array, F: Array, rules: Rules, n_bins: int) -> Targets:
     """Prepare D+: immutables become codes; a number with over `n_bins` values is coded by bin."""
     edges: list[np.ndarray | None] = []
-    for j in np.flatnonzero(rules.immutable):
+    for j in np.flatnonzero(rules.matched):
         values = np.unique(F[~np.isnan(F[:, j]), j])
         if rules.features[j].is_category or len(values) <= n_bins:
             edges.append(None)
@@ -81,7 +81,7 @@ def make_targets(Z: Array, F: Array, rules: Rules, n_bins: int) -> Targets:
 def match_codes(F: Array, rules: Rules, edges: tuple[np.ndarray | None, ...]) -> np.ndarray:
     """(n, immutables) numbers that are equal where two rows agree on every immutable."""
     columns = []
-    for j, edge in zip(np.flatnonzero(rules.immutable), edges, strict=True):
+    for j, edge in zip(np.flatnonzero(rules.matched), edges, strict=True):
         code = np.round(F[:, j], 9) if edge is None else np.searchsorted(edge, F[:, j])
         columns.append(np.where(np.isnan(F[:, j]), -1e9, code))  # missing matches missing only
     return np.stack(columns, axis=1) if columns else np.zeros((len(F), 0))
@@ -127,7 +127,7 @@ def nearest(
     Z: Array, F: Array, targets: Targets, encoder: TableEncoder, rules: Rules, k: int
 ) -> tuple[Array, Array]:
     """The k cheapest targets (N, k, d), cheapest first, x's immutables carried over, and their
-    costs (N, k): x itself at an infinite cost where there are fewer."""
+    costs (N, k): x itself at an infinite cost where there are fewer. What follows is settled."""
     F_plus, cost = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
     for rows, members, costs in blocks(Z, F, targets, encoder, rules):
         found, place = costs.topk(min(k, len(members)), dim=1, largest=False)
@@ -135,7 +135,7 @@ def nearest(
         F_plus[rows[i], j] = targets.F[members[place.numpy()[i, j]]]
         cost[rows[i], j] = found.numpy()[i, j]
     F_plus[:, :, rules.immutable] = F[:, None, rules.immutable]
-    return F_plus, cost
+    return rules.settle(F[:, None], F_plus), cost
 
 
 def nearest_within(
@@ -157,7 +157,7 @@ def nearest_within(
         for j in range(F.shape[1]):
             ok = mine.allowed(j, x[..., j], offers[..., j])
             offers[..., j] = np.where(ok, offers[..., j], x[..., j])
-        offers = _distinct(offers[0])[None]
+        offers = _distinct(mine.settle(x, offers)[0])[None]
         price = np.where(mine.feasible(x, offers), mine.cost(x, offers), np.inf)[0]
         order = np.argsort(price, kind="stable")[: int(np.isfinite(price).sum())]
         found = _first_accepted(offers[0, order], request, k, confidence)

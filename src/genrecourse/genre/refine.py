@@ -15,9 +15,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from genrecourse.constraints import RuleBook
 from genrecourse.cost import Cost
 from genrecourse.encoding import Array, TableEncoder
-from genrecourse.requests import RequestRules
 from genrecourse.verifier import Bars, Verifier
 
 GIVE = 0.01  # of Score that one change less may cost
@@ -30,12 +30,13 @@ def refine(
     confidence: Callable[[Array], Array],
     encoder: TableEncoder,
     safety: float,
-    request: RequestRules | None = None,
+    rules: RuleBook | None = None,
 ) -> Array:
     """(n, d) the refined x_plus of each pair. confidence: h on rows of Z, on the common scale.
 
-    What x has is always within the schema's rules, so putting it back breaks none. A request may
-    rule on several features together: what it forbids is not put back.
+    What x has is always within the schema's rules on single features, so putting it back breaks
+    none. Rules on several features together, of a request or on what follows from others, may
+    forbid it: rules, where there are such, n people's.
     """
     if len(F) == 0:
         return F_plus
@@ -53,12 +54,14 @@ def refine(
         kept = order[rows, place]
         trial = F_plus[rows]
         trial[np.arange(len(rows)), kept] = F[rows, kept]
+        if rules is not None:
+            trial = rules.settle(F[rows], trial)
         Z_trial = encoder.from_features(trial)
         found = verifier.reach(Z_trial, confidence(Z_trial), floors[rows])
         value = verifier.worth(found, safety)  # NaN for a row that missed a bar
         ok = value >= worth[rows] - saved[rows] / d - GIVE
-        if request is not None:
-            ok &= request.take(rows).feasible(F[rows], trial)
+        if rules is not None:
+            ok &= rules.take(rows).feasible(F[rows], trial)
         F_plus[rows[ok]] = trial[ok]
         floors[rows[ok]], worth[rows[ok]] = np.minimum(bars, found[ok]), value[ok]
     return F_plus
@@ -72,13 +75,15 @@ def fewest(
     encoder: TableEncoder,
     safety: float,
     feasible: Callable[[np.ndarray, Array], np.ndarray],
+    settle: Callable[[Array, Array], Array] = lambda F, F_plus: F_plus,
 ) -> Array:
     """(n, d) x_plus with every change undone that is not needed: h still accepts it, and it still
     reaches every bar of the verifier, or is no worse than it was where it did not.
 
     What it is worth does not count here, only how many changes there are: the least come first,
     and what could not be undone is tried again once others were. feasible(rows, trial): the rules
-    for these rows, since a rule between two features may need both to change.
+    for these rows, since a rule between two features may need both to change. settle: what follows
+    by itself from what is left (`RuleBook.settle`).
     """
     F_plus, bars, every = F_plus.copy(), Bars.at(safety).array(), np.arange(len(F))
     if len(F) == 0:
@@ -96,6 +101,7 @@ def fewest(
             rows, back = left[some], order[some, place]
             trial = F_plus[rows]
             trial[np.arange(len(rows)), back] = F[rows, back]
+            trial = settle(F[rows], trial)
             Z_trial = encoder.from_features(trial)
             sure = confidence(Z_trial)
             reached = verifier.reach(Z_trial, sure, floors[rows])

@@ -414,7 +414,9 @@ class _Relations:
         view = {}
         for j in relation.features:
             i = self.position.get(j)
-            if i is None:
+            if self.request.rules.follows.mask[j]:
+                view[j] = self.request.rules.follows.possible(j, self.x[:, j][:, None])
+            elif i is None:
                 view[j] = Possible.known(self.x[:, j][:, None])
             elif i < t:
                 view[j] = Possible.known(self.swarm.chosen[:, i].numpy()[:, None])
@@ -440,5 +442,5 @@ def _jittered(
             changed = np.abs(F_plus[:, :, j] - own) > TOLERANCE
         ok = changed & request.allowed(j, own, value)
         moved[:, :, j] = np.where(ok, value, F_plus[:, :, j])
-    fine = request.feasible(F[:, None, :], moved)
+    fine = request.feasible(F[:, None, :], request.settle(F[:, None, :], moved))
     return np.where(fine[..., None], moved, F_plus)

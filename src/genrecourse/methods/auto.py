@@ -85,6 +85,6 @@ def clean(
         return found
     probability, inlier = judge(rows.Z[found])
     good = (probability > CLEAN_BAR) & inlier
-    _, group = np.unique(rows.F[found][:, rules.immutable], axis=0, return_inverse=True)
+    _, group = np.unique(rows.F[found][:, rules.matched], axis=0, return_inverse=True)
     left = np.bincount(group.reshape(-1), weights=good)
     return found[good | (left[group.reshape(-1)] < MIN_TARGETS)]

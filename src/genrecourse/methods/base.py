@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -38,10 +39,10 @@ from genrecourse.promise import (
     choose,
     level_arrays,
     levels_from_arrays,
-    make_levels,
 )
 from genrecourse.relaxations import Relaxed, relaxed_request, relaxed_schema
 from genrecourse.requests import RequestRules, compile_constraints
+from genrecourse.roles import Blank, read_by
 from genrecourse.schema import Schema
 from genrecourse.verifier import Verifier
 from genrecourse.wording import Wording
@@ -75,6 +76,9 @@ class Method(BaseEstimator):
     _records: ClassVar[dict[str, type[Any]]] = {}
     # whether a model file holds training rows with their outcomes, for promises made after loading
     _keeps_ground: ClassVar[bool] = False
+    # whether it shows protected features to h alone, and settles what follows, by itself; any other
+    # method is given rows with the same protected values for everybody, and h settles for it
+    _knows_roles: ClassVar[bool] = False
 
     def __init__(self, classifier: Any = None, schema: Schema | None = None, *, seed: int = 0):
         self.classifier = classifier
@@ -120,6 +124,7 @@ class Method(BaseEstimator):
         self._like = X.iloc[:1]
         self.classifier_ = reading(self.classifier_, self.encoder_)
         self.rules_, self.cost_ = Rules(self.encoder_), Cost(self.encoder_)
+        self.blank_ = Blank(self.encoder_)
         F = self.encoder_.features(X)
         self.menu_ = Menu.of(F, self.encoder_)
         scores = self.classifier_.score(X)
@@ -128,17 +133,33 @@ class Method(BaseEstimator):
         favourable = (
             scores > self.classifier_.cutoff if y is None else self.classifier_.is_favourable(y)
         )
+        self._warn_of_roles(X)
+        F = F if self._knows_roles else self._unseen(F)
         rows = TrainingRows(
             self.encoder_.from_features(F), F, favourable, self.classifier_.confidence(scores)
         )
         self._ground = None  # h's own decisions say nothing of the real ones
         if y is not None:
             rejected = rows.confidence <= 0.5
-            self._ground = Ground.some(rows.Z, favourable, rejected, self.cost_, self.seed)
+            self._ground = Ground.some(
+                rows.Z, favourable, rejected, self.cost_, self.seed, self.blank_.rows
+            )
         self._levels: dict[str, list[Level]] = {}
         self._fit(rows)
         self._fitted = True
         return self
+
+    def _warn_of_roles(self, X: pd.DataFrame) -> None:
+        """What a schema says of a feature, and h or the table do not keep to."""
+        for name, share in read_by(self.classifier_, self.schema_, X).items():
+            warnings.warn(
+                f"{self._where('fit')}: the classifier itself reads '{name}', which is protected: "
+                f"its score hangs on it in {share:.0%} of the rows that were tried. Plans keep "
+                "each person's own value, and so does the decision",
+                stacklevel=3,
+            )
+        for remark in self.schema_.lint_formulas(X):
+            warnings.warn(f"{self._where('fit')}: {remark}", stacklevel=3)
 
     def recourse(self, X: pd.DataFrame, **request: Any) -> pd.DataFrame:
         """One row back for each row in: same index, columns and dtypes.
@@ -164,7 +185,7 @@ class Method(BaseEstimator):
             asked = dict(request)
             if mine is not None:
                 asked["constraints"] = mine = mine.take(rows)
-            found = self._recourse(Z[rows], KeyedNoise(self.seed), **asked)
+            found = self._answer(Z[rows], KeyedNoise(self.seed), **asked)
             Z_plus[rows] = self._legal(Z[rows], found, mine)
         return self.encoder_.decode(Z_plus, like=X)
 
@@ -192,7 +213,7 @@ class Method(BaseEstimator):
                 "score": score,
                 "score_plus": score_plus,
                 "cost": self.cost_(Z, Z_plus),
-                "changes": (~unchanged(F, F_plus)).sum(axis=1),
+                "changes": (~unchanged(F, F_plus) & ~self.rules_.follows.mask).sum(axis=1),
             },
             index=X.index,
         )
@@ -243,12 +264,13 @@ class Method(BaseEstimator):
         h = reading(h, encoder)
         method = cls(**cls._unpacked_params(meta["params"], schema, h))
         method.schema_, method.encoder_, method.classifier_ = schema, encoder, h
-        method.rules_, method.cost_ = Rules(encoder), Cost(encoder)
+        method.rules_, method.cost_, method.blank_ = Rules(encoder), Cost(encoder), Blank(encoder)
         menu = artifact.within("menu", arrays)
         method.menu_ = Menu(tuple(menu[str(j)] for j in range(len(schema))))
         method._probe, method._probe_scores, method._like = probe, scores, probe.iloc[:1]
         ground, learned = artifact.within("ground", arrays), artifact.within("levels", arrays)
-        method._ground = Ground.from_arrays(ground, method.cost_, method.seed) if ground else None
+        about = (method.cost_, method.seed, method.blank_.rows)
+        method._ground = Ground.from_arrays(ground, *about) if ground else None
         method._levels = {AS_FITTED: levels_from_arrays(learned)} if learned else {}
         method._restore(unpack(meta["state"]), artifact.within("state", arrays))
         method._fitted = True
@@ -347,11 +369,7 @@ class Method(BaseEstimator):
         gate = self._gate(self.encoder_.table(people, self._like), None)
         offers = self._offer(gate, 1, fewest_changes, request)
         own = gate.check(gate.rejected, offers.F_plus[:, 0])
-        plans = self.encoder_.from_features(own.F[own.holds])
-        scores = ground.score(plans)
-        return make_levels(
-            ground.Z, ground.favourable, ground.row_scores, plans, scores, len(people), self.seed
-        )
+        return ground.levels(self.encoder_.from_features(own.F[own.holds]))
 
     def _promised(self, plans: Plans, made: Promise) -> Plans:
         """Plans that reach the promise's threshold; whose first one does not is told so: what was
@@ -425,7 +443,8 @@ class Method(BaseEstimator):
         def worth(person: np.ndarray, F_plus: Array) -> Array:
             value = self._worth(Z[person], F_plus, safety)
             if fewest_changes:
-                value = value - CHANGE * (~unchanged(gate.F[person], F_plus)).sum(axis=1)
+                moved = ~unchanged(gate.F[person], F_plus) & ~gate.follows
+                value = value - CHANGE * moved.sum(axis=1)
             return value
 
         return Offers(
@@ -459,6 +478,7 @@ class Method(BaseEstimator):
             N, k, d = found.shape
             again = np.repeat(some, k)
             kept = _reverted(rules.take(again), gate.F[again], found.reshape(-1, d))
+            kept = rules.settle(gate.F[again], kept)
             parts.append(kept.reshape(N, k, d))
             order.append(rows)
         if len(parts) == 1:
@@ -484,6 +504,7 @@ class Method(BaseEstimator):
             self.encoder_,
             safety,
             feasible=lambda rows, trial: gate.rules.take(person[rows]).feasible(F[rows], trial),
+            settle=gate.rules.settle,
         )
 
     def _likelihood_of(
@@ -502,8 +523,20 @@ class Method(BaseEstimator):
     def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
         """(N, k, d) x_plus of rejected people that plans are chosen from; what `_recourse` gives
         comes first. A method that has more to choose from than that says so here."""
-        found = self._legal(Z, self._recourse(Z, noise, **request), request.get("constraints"))
+        found = self._legal(Z, self._answer(Z, noise, **request), request.get("constraints"))
         return self.encoder_.to_features(found)[:, None, :]
+
+    def _answer(self, Z: Array, noise: KeyedNoise, **request: Any) -> Array:
+        """What `_recourse` gives for rows as it may see them."""
+        if not self._knows_roles and self.blank_:
+            Z = self.encoder_.from_features(self._unseen(self.encoder_.to_features(Z)))
+        return self._recourse(Z, noise, **request)
+
+    def _unseen(self, F: Array) -> Array:
+        """F with what is usual in place of protected features: the same for everybody."""
+        if not self.blank_:
+            return F
+        return np.where(self.blank_.mask, usual(self.encoder_.features(self._probe)), F)
 
     def _n_tried(self, request: dict[str, Any]) -> int:
         """How many x_plus a request looks at for each person."""
@@ -520,7 +553,7 @@ class Method(BaseEstimator):
         """
         verifier: Verifier | None = getattr(self, "verifier_", None)
         Z_plus = self.encoder_.from_features(F_plus)
-        confidence = self._confidence(Z_plus)
+        confidence = self._settled_confidence(Z_plus)
         price = self.cost_(Z, Z_plus) / F_plus.shape[1]
         if verifier is None:
             return np.where(confidence > 0.5, confidence - price, confidence - 10.0)
@@ -530,14 +563,31 @@ class Method(BaseEstimator):
         return np.where(found[:, 0] > 0.5, worth, found[:, 0] - 10.0)
 
     def _confidence(self, Z: Array) -> Array:
-        """h on rows of Z, on the common scale."""
+        """h on rows of Z, on the common scale; for a search that knows no roles, on what would
+        follow from what it proposes."""
+        if self.rules_.follows and not self._knows_roles:
+            F = self.rules_.follows.ahead(self.encoder_.to_features(Z))
+            Z = self.encoder_.from_features(F)
+        return self._settled_confidence(Z)
+
+    def _settled_confidence(self, Z: Array) -> Array:
+        """h on rows of Z just as they are."""
         scores = self.classifier_.score_encoded(Z, self.encoder_, self._like)
         return self.classifier_.confidence(scores)
 
     def _fit_verifier(self, rows: TrainingRows) -> Verifier:
-        numbers = [block.start for block in self.encoder_.blocks if block.n_levels == 0]
-        verifier = Verifier(self.seed)
+        numbers = [
+            block.start
+            for block, blank in zip(self.encoder_.blocks, self.blank_.mask, strict=True)
+            if block.n_levels == 0 and not blank
+        ]
+        verifier = Verifier(self.seed, self.blank_.rows)
         return verifier.fit(rows.Z, rows.favourable, rows.confidence, np.array(numbers, dtype=int))
+
+    def _restored_verifier(self, arrays: dict[str, np.ndarray]) -> Verifier | None:
+        if not arrays:
+            return None
+        return Verifier.from_arrays(arrays, self.encoder_.width, self.blank_.rows)
 
     def _reason(self, Z: Array) -> np.ndarray:
         """Why a row of Z whose recourse h rejects could not be helped."""
@@ -547,7 +597,15 @@ class Method(BaseEstimator):
         """The rules of a request, for each row of X."""
         if constraints is None:
             return None
-        return compile_constraints(constraints, self.encoder_, self.rules_, self._ordered(X))
+        rules = compile_constraints(constraints, self.encoder_, self.rules_, self._ordered(X))
+        for relation in rules.relations:
+            named = [self.schema_.names[j] for j in relation.features if self.blank_.mask[j]]
+            if named:
+                raise UserError(
+                    f"the rule '{relation.text}' names {named}, which is protected: it must decide "
+                    "no plan. State the rule without it, or make the feature immutable"
+                )
+        return rules
 
     def _legal(self, Z: Array, Z_plus: Array, request: RequestRules | None = None) -> Array:
         """Z_plus on legal values and within the rules; a feature left alone stays exactly so.
@@ -564,8 +622,21 @@ class Method(BaseEstimator):
                 legal[:, j] = np.where(
                     request.allowed(j, F[:, j], legal[:, j]), legal[:, j], F[:, j]
                 )
-            legal = np.where(request.feasible(F, legal)[:, None], legal, F)
+        legal = self._settled(F, legal, request)
         return self.encoder_.from_features(legal)
+
+    def _settled(self, F: Array, F_plus: Array, request: RequestRules | None = None) -> Array:
+        """F_plus (..., d) with what follows from it, and x itself where a rule on whole rows, of
+        the request or on what follows, is broken."""
+        rules = self._whole(request)
+        if rules is None:
+            return F_plus
+        F_plus = rules.settle(F, F_plus)
+        return np.where(rules.feasible(F, F_plus)[..., None], F_plus, F)
+
+    def _whole(self, request: RequestRules | None) -> RuleBook | None:
+        """The rules in force, if there are any that single features cannot keep by themselves."""
+        return request or (self.rules_ if self.rules_.follows else None)
 
     def _ready_classifier(self, X: pd.DataFrame, y: Any) -> Classifier:
         wrapped = Classifier.wrap(self.classifier)
@@ -608,6 +679,16 @@ class Method(BaseEstimator):
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
+
+
+def usual(F: Array) -> Array:
+    """(d,) the value of each feature that most rows have, the smallest of several; 0 for none."""
+    answer = np.zeros(F.shape[1])
+    for j, column in enumerate(F.T):
+        values, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+        if len(values):
+            answer[j] = values[counts.argmax()]
+    return answer
 
 
 def _reverted(rules: RuleBook, F: Array, F_plus: Array) -> Array:

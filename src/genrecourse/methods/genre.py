@@ -145,6 +145,7 @@ class GenRe(Method):
 
     _records: ClassVar[dict[str, type[Any]]] = {"net": NetConfig, "training": Training}
     _keeps_ground = True
+    _knows_roles = True
 
     def __init__(
         self,
@@ -222,7 +223,8 @@ class GenRe(Method):
         fitted, held = self._split_sources(rows, rng)
         judge = None
         if self.clean or "auto" in (self.gamma, self.temperature, self.margin):
-            judge = CrossFittedJudge(self.seed).fit(rows.Z, rows.favourable)
+            judge = CrossFittedJudge(self.seed, blank=self.blank_.rows)
+            judge.fit(rows.Z, rows.favourable)
             clock.lap("judge")
         looked_at = np.concatenate([held, fitted])[:LOOKED_AT]
         accepted = np.flatnonzero(rows.favourable & (rows.confidence > 0.5))
@@ -370,7 +372,8 @@ class GenRe(Method):
         is_number = np.array([not f.is_category for f in self.schema_])
         bins = make_bins(targets.F[:, decoded], is_number[decoded], self.n_bins, self.bins)
         n_levels = [len(f.categories) for f in self.schema_]
-        knots = make_knots(torch.as_tensor(rows.F), torch.as_tensor(is_number), n_levels)
+        seen = torch.as_tensor(self.blank_.features(rows.F))
+        knots = make_knots(seen, torch.as_tensor(is_number), n_levels)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             net = RecourseNet(
@@ -402,7 +405,7 @@ class GenRe(Method):
                 if len(order) < config.batch_size:  # a small table: several draws a source
                     order = np.tile(order, -(-config.batch_size // max(1, len(order))))
                 for i in range(0, len(order) - config.batch_size + 1, config.batch_size):
-                    pair = drawn(order[i : i + config.batch_size], rng)
+                    pair = self._shown(drawn(order[i : i + config.batch_size], rng))
                     barren = 0 if len(pair[0]) else barren + 1
                     if len(pair[0]):
                         yield pair
@@ -416,7 +419,7 @@ class GenRe(Method):
             )
 
         fixed = np.random.default_rng([self.seed, 2])
-        held_pair = watched(np.arange(len(watched))[:1024], fixed)
+        held_pair = self._shown(watched(np.arange(len(watched))[:1024], fixed))
 
         def held_out() -> float:  # only asked where somebody is held out
             same = torch.Generator().manual_seed(self.seed)
@@ -445,6 +448,11 @@ class GenRe(Method):
         self.fit_report_["training"]["pairs_per_second"] = (
             report.steps * config.batch_size / max(report.seconds, 1e-9)
         )
+
+    def _shown(self, pair: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        """A pair as the net may see it: of x_plus it reads what is decoded, of x everything."""
+        x, *rest = pair
+        return (torch.as_tensor(self.blank_.features(x.numpy())), *rest)
 
     def _choose_sampling(self, Z: Array, judge: CrossFittedJudge | None) -> None:
         """Temperature and margin with the model that was trained, on held-out rejected rows."""
@@ -552,7 +560,7 @@ class GenRe(Method):
         draws, known = self._candidates(Z, noise, request, rules)
         F, first = self.encoder_.to_features(Z), self._best(Z, draws, known, safety, rules)
         merit = self._merit(draws, known, safety)
-        moved = ~unchanged(F[:, None, :], draws.F)
+        moved = ~unchanged(F[:, None, :], draws.F) & ~self.rules_.follows.mask
         k, d = OFFERED * n, F.shape[1]
         found = np.repeat(F[:, None, :], k, axis=1)  # a place that stays empty changes nothing
         for i in range(len(F)):
@@ -607,7 +615,8 @@ class GenRe(Method):
         self, F: Array, F_plus: Array, safety: float, request: RequestRules | None = None
     ) -> Array:
         assert self.verifier_ is not None
-        return refine(F, F_plus, self.verifier_, self._confidence, self.encoder_, safety, request)
+        rules = self._whole(request)
+        return refine(F, F_plus, self.verifier_, self._confidence, self.encoder_, safety, rules)
 
     def _offers(self, Z: Array, draws: Draws, request: RequestRules | None = None) -> Draws:
         """The draws and, where they compete, the nearest targets."""
@@ -616,6 +625,7 @@ class GenRe(Method):
         F = self.encoder_.to_features(Z)
         if request is None:
             found, _ = nearest(Z, F, self.targets_, self.encoder_, self.rules_, RETRIEVED)
+            found = self._settled(F[:, None], found)
         else:
             found, _ = nearest_within(F, self.targets_, request, RETRIEVED, self._confidence)
         nothing = np.full(found.shape[:2], np.nan)  # the verifier does not ask for likelihoods
@@ -671,7 +681,8 @@ class GenRe(Method):
         request: the rules of each row; whom none binds is drawn for as if nobody had any.
         spread: of the particles under a request, all that they found (`sample_within`).
         """
-        F, n = self.encoder_.to_features(Z), n or self.n_draws
+        own, n = self.encoder_.to_features(Z), n or self.n_draws
+        F = self.blank_.features(own)
         sigma = self.sigma if sigma is None else sigma
         how: dict[str, Any] = {
             "temperature": temperature or self.temperature_,
@@ -687,9 +698,19 @@ class GenRe(Method):
             mine = request.take(bound)
             ruled = sample_within(self.density_, F[bound], n, mine, spread=spread, **how)
             draws = plain.joined(ruled, np.argsort(np.concatenate([free, bound])))
+        draws = self._completed(own, draws, request)
         if self.bins == "uniform" or sigma > 0:
             # Alg. 2, line 8: values that no row has are made legal; a category is by its choice
-            draws = self._legal_draws(F, draws, request)
+            draws = self._legal_draws(own, draws, request)
+        return draws
+
+    def _completed(self, F: Array, draws: Draws, request: RequestRules | None) -> Draws:
+        """Draws with what the density knows nothing of: x's own protected features, and what
+        follows from what was drawn."""
+        if self.blank_:
+            draws = replace(draws, F=np.where(self.blank_.mask, F[:, None], draws.F))
+        if self.rules_.follows:
+            draws = replace(draws, F=self._settled(F[:, None], draws.F, request))
         return draws
 
     def _legal_draws(self, F: Array, draws: Draws, request: RequestRules | None) -> Draws:
@@ -751,8 +772,8 @@ class GenRe(Method):
     def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.gamma_, self.temperature_ = state["gamma"], state["temperature"]
         self.margin_, self.fit_report_ = state["margin"], state["report"]
-        edges, n_immutable = within("edges", arrays), int(self.rules_.immutable.sum())
-        self.targets_edges_ = tuple(edges.get(str(i)) for i in range(n_immutable))
+        edges, n_matched = within("edges", arrays), int(self.rules_.matched.sum())
+        self.targets_edges_ = tuple(edges.get(str(i)) for i in range(n_matched))
         self.targets_codes_ = arrays["codes"]
         if "targets" in arrays:
             F = arrays["targets"]
@@ -767,7 +788,7 @@ class GenRe(Method):
         cost_weights = torch.tensor(arrays["weights"])
         self.density_ = RecourseDensity(net, bins, self.rules_, cost_weights, keep=state["keep"])
         learned = within("verifier", arrays)
-        self.verifier_ = Verifier.from_arrays(learned, self.encoder_.width) if learned else None
+        self.verifier_ = self._restored_verifier(learned)
 
     # ---- the density's own verbs --------------------------------------------------------------
 
@@ -861,6 +882,8 @@ class GenRe(Method):
                 f"{self._where('log_prob')}: x_plus has {len(X_plus)} rows, given has {len(X)}"
             )
         F, F_plus = self.encoder_.features(X), self.encoder_.features(X_plus)
+        kept = unchanged(F, F_plus)[:, self.blank_.mask].all(axis=1)
+        F, F_plus = self.blank_.features(F), self.blank_.features(F_plus)
         parts = [
             self.density_.log_prob(
                 torch.as_tensor(F_plus[i : i + 1024]),
@@ -869,20 +892,23 @@ class GenRe(Method):
             )
             for i in range(0, len(F), 1024)
         ]
-        return pd.Series(torch.cat(parts).numpy(), index=X.index, name="log_prob")
+        found = np.where(kept, torch.cat(parts).numpy(), -np.inf)
+        return pd.Series(found, index=X.index, name="log_prob")
 
     def _immutable_names(self) -> list[str]:
-        return [f.name for f in self.schema_ if f.role == "immutable"]
+        return [self.schema_.names[j] for j in np.flatnonzero(self.rules_.matched)]
 
 
 class Drawn:
     """Pairs drawn anew each time (Algorithm 1, line 6), as tensors: x's own immutables carried over
-    into x_plus, h checked again where that changed the target (an immutable number that was matched
-    by bin)."""
+    into x_plus and what follows settled, h checked again where that changed the target (an
+    immutable number that was matched by bin, and what is not matched at all)."""
 
     def __init__(self, method: GenRe, F: Array, pairs: Pairs | AnyLamPairs, targets: Targets):
         self.method, self.F, self.pairs, self.targets = method, F, pairs, targets
-        self.by_bin = any(edge is not None for edge in targets.edges)
+        by_bin = any(edge is not None for edge in targets.edges)
+        unmatched = method.rules_.immutable & ~method.rules_.matched
+        self.is_other = by_bin or bool(method.rules_.follows) or bool(unmatched.any())
         self.n_sources = len(pairs)
 
     def __len__(self) -> int:
@@ -892,10 +918,11 @@ class Drawn:
         """(x, x_plus), and the lam of each pair where it was drawn with one of its own."""
         drawn = self.pairs.draw(which, rng)
         target, *lam = drawn if isinstance(drawn, tuple) else (drawn,)
-        immutable = self.method.rules_.immutable
+        rules = self.method.rules_
         source, F_plus = self.F[which], self.targets.F[target]
-        F_plus[:, immutable] = source[:, immutable]
-        if self.by_bin:
+        F_plus[:, rules.immutable] = source[:, rules.immutable]
+        if self.is_other:
+            F_plus = self.method._settled(source, F_plus)
             Z_plus = self.method.encoder_.from_features(F_plus)
             ok = self.method._confidence(Z_plus) > self.method.gamma_
             source, F_plus, *lam = (part[ok] for part in (source, F_plus, *lam))

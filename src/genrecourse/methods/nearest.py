@@ -40,6 +40,7 @@ class NearestNeighbour(Method):
     """
 
     _keeps_ground = True
+    _knows_roles = True
 
     def __init__(
         self,
@@ -84,7 +85,8 @@ class NearestNeighbour(Method):
 
     def _clean(self, rows: TrainingRows, keep: np.ndarray) -> np.ndarray:
         """Choose gamma and leave out what a judge does not vouch for, as GenRe does."""
-        judge = CrossFittedJudge(self.seed).fit(rows.Z, rows.favourable)
+        judge = CrossFittedJudge(self.seed, blank=self.blank_.rows)
+        judge.fit(rows.Z, rows.favourable)
         rejected = np.flatnonzero(~rows.favourable & (rows.confidence <= 0.5))
         self.gamma_, _ = choose_gamma(
             rows,
@@ -110,7 +112,7 @@ class NearestNeighbour(Method):
         self.gamma_, F = state["gamma"], arrays["targets"]
         self.targets_ = make_targets(self.encoder_.from_features(F), F, self.rules_, self.n_bins)
         learned = within("verifier", arrays)
-        self.verifier_ = Verifier.from_arrays(learned, self.encoder_.width) if learned else None
+        self.verifier_ = self._restored_verifier(learned)
 
     def _recourse(
         self,
@@ -125,6 +127,7 @@ class NearestNeighbour(Method):
         k = CANDIDATES if self.gamma == "auto" else 1
         if constraints is None:
             F_plus, cost = nearest(Z, F, self.targets_, self.encoder_, self.rules_, k)
+            F_plus = self._settled(F[:, None], F_plus)
         else:
             F_plus, cost = nearest_within(F, self.targets_, constraints, k, self._confidence)
         chosen = F_plus[:, 0]
@@ -142,9 +145,8 @@ class NearestNeighbour(Method):
             )
             chosen = F_plus[np.arange(len(F)), score.argmax(axis=1)]
         if verifier is not None and self.refine:
-            chosen = refine(
-                F, chosen, verifier, self._confidence, self.encoder_, safety, constraints
-            )
+            rules = self._whole(constraints)
+            chosen = refine(F, chosen, verifier, self._confidence, self.encoder_, safety, rules)
         return self.encoder_.from_features(chosen)
 
     def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
@@ -155,13 +157,14 @@ class NearestNeighbour(Method):
         F, k, rules = self.encoder_.to_features(Z), OFFERED * n, request.get("constraints")
         if rules is None:
             found, _ = nearest(Z, F, self.targets_, self.encoder_, self.rules_, k)
+            found = self._settled(F[:, None], found)
         else:
             found, _ = nearest_within(F, self.targets_, rules, k, self._confidence)
         rows, again = found.reshape(-1, F.shape[1]), np.repeat(np.arange(len(F)), k)
         mine = None if rules is None else rules.take(again)
         if self.verifier_ is not None and self.refine:
             how = (self.verifier_, self._confidence, self.encoder_, self._safety_asked(request))
-            rows = refine(F[again], rows, *how, mine)
+            rows = refine(F[again], rows, *how, self._whole(mine))
         legal = self._legal(Z[again], self.encoder_.from_features(rows), mine)
         more = self.encoder_.to_features(legal).reshape(found.shape)
         return np.concatenate([first, more], axis=1)

@@ -98,7 +98,7 @@ class TabSynSVDD(TabSynMethod):
 
         def log_weight(rows: np.ndarray, predicted: Tensor) -> Tensor:
             found = self.tabsyn_.rows(predicted.flatten(0, 1)).reshape(*predicted.shape[:2], -1)
-            r = reward(F[rows][:, None], found, number, self.rules_.immutable)
+            r = reward(F[rows][:, None], found, number, self.rules_.matched)
             return torch.as_tensor(weight * r)
 
         return self.tabsyn_.sample(
@@ -117,7 +117,7 @@ class TabSynSVDD(TabSynMethod):
         return pd.Series(self._broken(self.encoder_.features(X), lam), index=X.index)
 
     def _broken(self, F: Array, lam: float | None = None) -> np.ndarray:
-        F_plus, fixed = self._guided(F, KeyedNoise(self.seed), lam), self.rules_.immutable
+        F_plus, fixed = self._guided(F, KeyedNoise(self.seed), lam), self.rules_.matched
         return np.asarray(~unchanged(F[:, fixed], F_plus[:, fixed]).all(axis=1))
 
 
