@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from genrecourse.classifier import Classifier
 from genrecourse.plans import Change, Plan, in_words, score_words
@@ -205,6 +205,72 @@ def loss_curve(
     ax.set_ylabel(words("pictures.loss"))
     ax.legend(frameon=False)
     _plain_axes(ax)
+
+
+# ---- groups beside each other ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Span:
+    """A group's mean and its interval, and how they are written; NaN: not known."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+    words: str
+
+
+def by_group(ax: Axes, spans: Sequence[Span], *, is_share: bool) -> None:
+    """A track for each group: a dot at its mean, a bar over its interval, and a mark where the
+    first group's mean is, which the others are held against."""
+    known = [span for span in spans if not np.isnan(span.value)]
+    low, high = _ends_of(known, is_share)
+    for i, span in enumerate(spans):
+        y, unknown = i + 0.3, np.isnan(span.value)
+        _write(ax, low, i, _cut(span.label, 40), INK, ha="left", weight="normal" if i else "bold")
+        _write(ax, high, i, span.words, MUTED if unknown else INK, ha="right")
+        ax.plot([low, high], [y, y], color=TRACK, lw=4, solid_capstyle="round", zorder=1)
+        if known and known[0] is spans[0]:
+            ax.plot([spans[0].value] * 2, [y - 0.13, y + 0.13], color=MUTED, lw=1.2, zorder=2)
+        if not unknown:
+            colour = ACCEPTED if i else INK
+            ax.plot([span.low, span.high], [y, y], color=colour, lw=4, alpha=0.45, zorder=3)
+            ax.plot(span.value, y, "o", color=colour, ms=7, zorder=4)
+    ax.set_xlim(low - 0.02 * (high - low), high + 0.02 * (high - low))
+    ax.set_ylim(len(spans) - 0.25, -0.45)
+    ax.set_yticks([])
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=5))
+    if is_share:
+        ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=None))
+    for side in ("top", "right", "left", "bottom"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(color=TRACK, labelcolor=MUTED, labelsize=7.5)
+
+
+def _ends_of(spans: Sequence[Span], is_share: bool) -> tuple[float, float]:
+    """Where the tracks begin and end: around all intervals, and no share beyond 0 and 1."""
+    if not spans:
+        return 0.0, 1.0
+    low, high = min(span.low for span in spans), max(span.high for span in spans)
+    room = 0.08 * (high - low) or 0.05 * (abs(high) or 1.0)
+    if is_share:
+        return max(0.0, low - room), min(1.0, high + room)
+    return max(0.0, low - room) if low >= 0 else low - room, high + room
+
+
+def panels(
+    draws: Mapping[str, Callable[[Axes], None]], width: float, height: float, columns: int = 2
+) -> Figure:
+    """Several drawings in one picture, each under its title."""
+    rows = -(-len(draws) // columns)
+    with rc_context({"text.parse_math": False, "font.size": 9}):
+        figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+        for i, (title, draw) in enumerate(draws.items(), start=1):
+            ax = figure.add_subplot(rows, columns, i)
+            draw(ax)
+            ax.set_title(title, loc="left", color=INK, fontweight="bold", size=10)
+    return figure
 
 
 # ---- methods beside each other --------------------------------------------------------------
