@@ -21,13 +21,14 @@ from genrecourse.audit import Audit, audit
 from genrecourse.audit.groups import Group, find_groups
 from genrecourse.audit.measures import METRICS, carried_out
 from genrecourse.audit.resampling import Bootstrap, difference, interval
-from genrecourse.audit.result import COLUMNS, NO_CAUSE, _differences
+from genrecourse.audit.result import COLUMNS, NO_CAUSE, _differences, written
 from genrecourse.checks import Example, example_score, make_example
 from genrecourse.encoding import Array
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.metrics import N_NOISE, NOISE_SD, NOISE_SEED
 from genrecourse.noise import KeyedNoise
+from genrecourse.plans import Change, Plan
 
 SCRIPT = "<script>alert('x')</script>"
 
@@ -105,8 +106,11 @@ def test_the_toy_has_the_answers_it_must_have(found: Audit) -> None:
 
 
 def test_a_real_difference_is_called_and_no_other(found: Audit) -> None:
-    (called,) = found.called
+    """Sides differ in cost, so their combinations with the coin may as well; nothing else does."""
+    called = found.called[0]
     assert (called.group, called.metric) == ("side = a", "cost")
+    assert {each.metric for each in found.called} == {"cost"}
+    assert all("side = " in each.group for each in found.called)
     assert called.difference == pytest.approx(0.2, abs=0.02)
     said = found.sentence(called)
     assert said.startswith("People with side = a have plans that cost more than everyone else")
@@ -265,6 +269,19 @@ def test_carried_out_keeps_dtypes(nearest: NearestNeighbour, example: Example) -
     assert X_plus["age"].equals(X["age"])
 
 
+def test_carried_out_in_a_wider_dtype_where_a_plan_needs_one() -> None:
+    """The people at hand have whole incomes and one kind of home; the plans have others."""
+    X = pd.DataFrame({"income": [10, 20], "home": pd.Categorical(["tent", "tent"])}, index=[7, 7])
+    schema = Schema.infer(pd.DataFrame({"income": [0.5, 99.5], "home": ["tent", "house"]}))
+    to_home = Plan(7, "ok", 0.1, 0.5, (Change(schema["home"], "tent", "house"),), 0.9, 1.0)
+    to_half = Plan(7, "ok", 0.1, 0.5, (Change(schema["income"], 20, 60.5),), 0.9, 0.4)
+    X_plus = carried_out(X, [to_home, to_half])
+    assert X_plus["income"].tolist() == [10, 60.5]
+    assert X_plus["home"].tolist() == ["house", "tent"]
+    assert isinstance(X_plus["home"].dtype, pd.CategoricalDtype)
+    assert list(X_plus.index) == [7, 7]
+
+
 # ---- intervals --------------------------------------------------------------------------------
 
 
@@ -409,9 +426,7 @@ def test_no_number_stands_without_its_interval(found: Audit, toy: Method) -> Non
     assert few.number("everyone", "rejected").is_known
 
 
-def test_shares_near_the_ends_are_not_rounded_away(found: Audit) -> None:
-    from genrecourse.audit.result import written
-
+def test_shares_near_the_ends_are_not_rounded_away() -> None:
     share, amount = METRICS["rejected"], METRICS["cost"]
     assert [written(v, share) for v in (0.0, 0.004, 0.5, 0.996, 1.0)] == [
         *("0%", "0.4%", "50%", "99.6%", "100%"),
@@ -422,7 +437,7 @@ def test_shares_near_the_ends_are_not_rounded_away(found: Audit) -> None:
 def test_json_has_every_number_and_comparison(found: Audit) -> None:
     data = json.loads(found.to_json())
     assert len(data["numbers"]) == len(found.to_frame())
-    assert sum(each["called"] for each in data["comparisons"]) == len(found.called) == 1
+    assert sum(each["called"] for each in data["comparisons"]) == len(found.called) > 0
     assert data["findings"] == found.findings
     assert data["not_measured"]["robust"] == "this ToSixty has no verifier"
 

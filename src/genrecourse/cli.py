@@ -282,8 +282,7 @@ def explain(
 
 
 @app.command(
-    epilog="Example: genrecourse audit model german.csv --group foreign_worker,telephone "
-    "-o audit.html"
+    epilog="Example: genrecourse audit model german.csv --group personal_status_sex -o audit.html"
 )
 def audit(
     model: ModelFolder,

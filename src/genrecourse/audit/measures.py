@@ -186,12 +186,21 @@ def carried_out(X: pd.DataFrame, plans: list[Plan]) -> pd.DataFrame:
     for i, plan in enumerate(plans):
         for change in plan.changes:
             columns[change.feature.name][i] = change.after
-    return pd.DataFrame(
-        {
-            name: pd.Series(cells, index=X.index, dtype=X[name].dtype)
-            for name, cells in columns.items()
-        }
-    )
+    return pd.DataFrame({name: _like(X[name], cells) for name, cells in columns.items()})
+
+
+def _like(column: pd.Series, cells: list[Any]) -> pd.Series:
+    """Cells in the dtype of a column; in a wider one where the people at hand happen to have
+    whole numbers, or some of the categories, and a plan needs others."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        more = [cell for cell in dict.fromkeys(cells) if pd.notna(cell)]
+        levels = [*dtype.categories, *(cell for cell in more if cell not in dtype.categories)]
+        dtype = pd.CategoricalDtype(levels, ordered=dtype.ordered)
+    try:
+        return pd.Series(cells, index=column.index, dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        return pd.Series(cells, index=column.index)
 
 
 def _asked_again(
