@@ -168,16 +168,17 @@ def by_hand(method: NearestNeighbour, table: pd.DataFrame) -> list[dict[str, Any
     X = table[method.schema_.names]
     training = {tuple(row) for row in method.encoder_.encode(make_example().X).round(9) + 0.0}
     lines = []
-    for (_, row), plan in zip(X.iterrows(), method.plans(X), strict=True):
-        line: dict[str, Any] = {"rejected": float(example_score(row.to_frame().T)[0] <= 0.5)}
+    for i, plan in enumerate(method.plans(X)):
+        line: dict[str, Any] = {"rejected": float(example_score(X.iloc[[i]])[0] <= 0.5)}
         if line["rejected"]:
             line["with_plan"] = float(plan.status == "ok")
         if plan.status == "ok":
-            after = X.loc[[plan.person]].astype(object)
+            after = X.iloc[[i]].astype(object)
             for change in plan.changes:
                 after[change.feature.name] = [change.after]
-            z_plus = method.encoder_.encode(after.astype(X.dtypes.to_dict()))
-            line |= asked(method, method.encoder_.encode(X.loc[[plan.person]]), z_plus)
+            after = after.astype(X.dtypes.to_dict())
+            z_plus = method.encoder_.encode(after)
+            line |= asked(method, method.encoder_.encode(X.iloc[[i]]), z_plus)
             names = {change.feature.name for change in plan.changes}
             line |= {
                 "cost": plan.cost,

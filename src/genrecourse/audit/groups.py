@@ -73,11 +73,11 @@ def find_groups(
                 members = reduce(np.logical_and, (levels[name][v] for name, v in where))
                 if not members.any() or members.tobytes() in seen:
                     continue  # nobody, or the very people of another group
+                seen.add(members.tobytes())
                 if (members & rejected).sum() < least:
                     small += 1
-                    continue
-                seen.add(members.tobytes())
-                found.append(Group(where, members))
+                else:
+                    found.append(Group(where, members))
     return found, small
 
 
