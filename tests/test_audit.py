@@ -7,6 +7,7 @@ import base64
 import json
 import re
 import warnings
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -29,6 +30,7 @@ from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.metrics import N_NOISE, NOISE_SD, NOISE_SEED
 from genrecourse.noise import KeyedNoise
 from genrecourse.plans import Change, Plan
+from genrecourse.plots import short
 
 SCRIPT = "<script>alert('x')</script>"
 
@@ -227,7 +229,7 @@ def test_every_number_is_that_of_a_loop(nearest: NearestNeighbour, people: pd.Da
     for c in ("blue", "red", "not given"):
         where[f"color = {c}"] = list(color == c)
     for s, c in product(("f", "m"), ("blue", "red", "not given")):
-        where[f"sex = {s}, color = {c}"] = list((people["sex"] == s) & (color == c))
+        where[f"sex = {s} and color = {c}"] = list((people["sex"] == s) & (color == c))
     frame = done.to_frame()
     assert list(frame.columns) == list(COLUMNS)
     assert set(frame["group"]) <= set(where)
@@ -372,7 +374,7 @@ def test_groups_are_values_in_order_and_combinations_large_enough() -> None:
         "everyone",
         *("n = 2", "n = 10", "n = not given", "c = y", "c = x", "b = no", "b = yes"),
         # "n = 10, c = y" are the people of "n = 10", and so on: listed once
-        "n = 2, c = x",
+        "n = 2 and c = x",
     ]
     assert small == 1  # n = 2 and c = y: one person
 
@@ -433,6 +435,22 @@ def test_shares_near_the_ends_are_not_rounded_away() -> None:
         *("0%", "0.4%", "50%", "99.6%", "100%"),
     ]
     assert written(0.456, amount) == "0.46"
+
+
+def test_a_label_is_cut_where_it_is_long() -> None:
+    assert short(["f", "Black"]) == "f · Black"
+    long = "female, divorced, separated or married"
+    said = short([long, "none"], 30)
+    assert said == "female, divorced, separ… · none"
+    assert len(said) <= 31
+    assert len(short([long, long])) <= 41
+
+
+def test_a_difference_that_is_called_is_not_rounded_to_zero(found: Audit) -> None:
+    called = replace(found.called[0], low=0.0012, high=0.4)
+    assert "(0.001 to 0.40)" in found.sentence(called)
+    called = replace(called, metric="with_plan", difference=-0.2, low=-0.4, high=-0.0002)
+    assert "20.0 percentage points (0.02 to 40.0)" in found.sentence(called)
 
 
 def test_json_has_every_number_and_comparison(found: Audit) -> None:

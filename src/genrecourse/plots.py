@@ -219,6 +219,20 @@ class Span:
     low: float
     high: float
     words: str
+    heading: str = ""  # above it, where a new kind of group begins
+
+
+HEADING = 0.65  # of a line
+SHORT = 40  # letters of a label beside its numbers
+
+
+def short(parts: Sequence[str], most: int = SHORT) -> str:
+    """Several words in one label: the longest are cut, no more than it takes."""
+    room, cut = most - 3 * (len(parts) - 1), {}
+    for left, i in enumerate(sorted(range(len(parts)), key=lambda i: len(parts[i]))):
+        cut[i] = _cut(parts[i], room // (len(parts) - left))
+        room -= len(cut[i])
+    return " · ".join(cut[i] for i in range(len(parts)))
 
 
 def by_group(ax: Axes, spans: Sequence[Span], *, is_share: bool) -> None:
@@ -226,10 +240,15 @@ def by_group(ax: Axes, spans: Sequence[Span], *, is_share: bool) -> None:
     first group's mean is, which the others are held against."""
     known = [span for span in spans if not np.isnan(span.value)]
     low, high = _ends_of(known, is_share)
+    top = 0.0
     for i, span in enumerate(spans):
-        y, unknown = i + 0.3, np.isnan(span.value)
-        _write(ax, low, i, _cut(span.label, 40), INK, ha="left", weight="normal" if i else "bold")
-        _write(ax, high, i, span.words, MUTED if unknown else INK, ha="right")
+        if span.heading:
+            _write(ax, low, top + 0.1, _cut(span.heading, 60), MUTED, ha="left", size=8)
+            top += HEADING
+        y, unknown = top + 0.3, np.isnan(span.value)
+        _write(ax, low, top, span.label, INK, ha="left", weight="normal" if i else "bold")
+        _write(ax, high, top, span.words, MUTED if unknown else INK, ha="right")
+        top += 1
         ax.plot([low, high], [y, y], color=TRACK, lw=4, solid_capstyle="round", zorder=1)
         if known and known[0] is spans[0]:
             ax.plot([spans[0].value] * 2, [y - 0.13, y + 0.13], color=MUTED, lw=1.2, zorder=2)
@@ -238,7 +257,7 @@ def by_group(ax: Axes, spans: Sequence[Span], *, is_share: bool) -> None:
             ax.plot([span.low, span.high], [y, y], color=colour, lw=4, alpha=0.45, zorder=3)
             ax.plot(span.value, y, "o", color=colour, ms=7, zorder=4)
     ax.set_xlim(low - 0.02 * (high - low), high + 0.02 * (high - low))
-    ax.set_ylim(len(spans) - 0.25, -0.45)
+    ax.set_ylim(top - 0.25, -0.45)
     ax.set_yticks([])
     ax.xaxis.set_major_locator(MaxNLocator(nbins=5))
     if is_share:

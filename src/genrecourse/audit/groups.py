@@ -17,21 +17,19 @@ EVERYONE = "everyone"
 NOT_GIVEN = "not given"
 MOST_VALUES = 20  # of a group column
 
+Where = tuple[tuple[str, str], ...]  # columns and values in words; (): everyone
+
 
 @dataclass(frozen=True)
 class Group:
     """The people who have these values."""
 
-    where: tuple[tuple[str, str], ...]  # column and value in words; (): everyone
+    where: Where
     members: np.ndarray  # (n,) booleans
 
     @property
     def label(self) -> str:
-        return ", ".join(f"{column} = {value}" for column, value in self.where) or EVERYONE
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(column for column, _ in self.where)
+        return " and ".join(f"{column} = {value}" for column, value in self.where) or EVERYONE
 
 
 def check_groups(X: pd.DataFrame, groups: Sequence[str]) -> None:

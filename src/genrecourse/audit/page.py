@@ -100,15 +100,19 @@ def _by_group(audit: Audit) -> str:
 
 
 def _drawing(audit: Audit, name: str) -> Callable[[Any], None]:
-    spans = []
-    for group in audit.groups:
-        each = audit.number(group, name)
-        spans.append(plots.Span(group, each.value, each.low, each.high, audit.in_words(each)))
+    spans, above = [], ""
+    for group, where in audit.grouped.items():
+        each, heading = audit.number(group, name), " and ".join(column for column, _ in where)
+        label = plots.short([value for _, value in where]) if where else group
+        new, above = heading if heading != above else "", heading
+        words = audit.in_words(each)
+        spans.append(plots.Span(label, each.value, each.low, each.high, words, new))
     return partial(plots.by_group, spans=spans, is_share=audit.metric(name).is_share)
 
 
 def _height(audit: Audit) -> float:
-    return LINE * len(audit.groups) + ROOM
+    headings = {tuple(column for column, _ in where) for where in audit.grouped.values() if where}
+    return LINE * (len(audit.groups) + plots.HEADING * len(headings)) + ROOM
 
 
 def _changes(audit: Audit) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from genrecourse.audit.groups import EVERYONE, Group, check_groups, find_groups
+from genrecourse.audit.groups import EVERYONE, Group, Where, check_groups, find_groups
 from genrecourse.audit.measures import CHANGE, METRICS, Measured, Metric, measure, metric_of
 from genrecourse.audit.resampling import Bootstrap, difference, interval
 from genrecourse.encoding import Array
@@ -73,7 +73,7 @@ class Audit:
     numbers: tuple[Number, ...]
     differences: tuple[Difference, ...]  # every comparison that was made, called or not
     columns: tuple[str, ...]  # people were grouped by
-    grouped: dict[str, tuple[str, ...]]  # each group, and the columns it is about
+    grouped: dict[str, Where]  # each group's label, and its columns and values
     schema: Schema
     method: str
     absent: dict[str, str] = field(default_factory=dict)  # metrics not measured, and why
@@ -92,7 +92,11 @@ class Audit:
 
     def groups_by(self, *columns: str) -> list[str]:
         """The groups that are about these columns and no other."""
-        return [group for group, about in self.grouped.items() if about == columns]
+        return [
+            group
+            for group, where in self.grouped.items()
+            if tuple(column for column, _ in where) == columns
+        ]
 
     @property
     def metrics(self) -> list[str]:
@@ -256,7 +260,10 @@ def written(value: float, metric: Metric) -> str:
 
 
 def _gap(size: float, metric: Metric) -> str:
-    return f"{100 * size:.1f}" if metric.is_share else f"{size:.2f}"
+    """A difference, with as many digits as it takes not to be zero."""
+    size, digits = (100 * size, 1) if metric.is_share else (size, 2)
+    text = f"{size:.{digits}f}"
+    return text if float(text) or not size else f"{size:.1g}"
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
@@ -309,7 +316,7 @@ def audit(
         numbers=_numbers(people, names, draws, level, least),
         differences=_differences(people, names, metrics, draws, level, least),
         columns=tuple(groups),
-        grouped={group.label: group.columns for group in people},
+        grouped={group.label: group.where for group in people},
         schema=method.schema_,
         method=type(method).__name__,
         absent=_absent(found),
