@@ -212,14 +212,16 @@ def loss_curve(
 
 @dataclass(frozen=True)
 class Span:
-    """A group's mean and its interval, and how they are written; NaN: not known."""
+    """A mean and its interval, and how they are written; NaN: not known."""
 
     label: str
     value: float
     low: float
     high: float
     words: str
-    heading: str = ""  # above it, where a new kind of group begins
+    mark: float = float("nan")  # what it is held against
+    heading: str = ""  # above it, where a new kind begins
+    strong: bool = False  # it is what others are held against
 
 
 HEADING = 0.65  # of a line
@@ -229,33 +231,29 @@ SHORT = 40  # letters of a label beside its numbers
 def short(parts: Sequence[str], most: int = SHORT) -> str:
     """Several words in one label: the longest are cut, no more than it takes."""
     room, cut = most - 3 * (len(parts) - 1), {}
-    for left, i in enumerate(sorted(range(len(parts)), key=lambda i: len(parts[i]))):
-        cut[i] = _cut(parts[i], room // (len(parts) - left))
+    for done, i in enumerate(sorted(range(len(parts)), key=lambda i: len(parts[i]))):
+        cut[i] = _cut(parts[i], room // (len(parts) - done))
         room -= len(cut[i])
     return " · ".join(cut[i] for i in range(len(parts)))
 
 
-def by_group(ax: Axes, spans: Sequence[Span], *, is_share: bool) -> None:
-    """A track for each group: a dot at its mean, a bar over its interval, and a mark where the
-    first group's mean is, which the others are held against."""
-    known = [span for span in spans if not np.isnan(span.value)]
-    low, high = _ends_of(known, is_share)
+def spans(ax: Axes, rows: Sequence[Span], *, is_share: bool) -> None:
+    """A track for each: a dot at its mean, a bar over its interval, and a mark at what it is held
+    against."""
+    low, high = _ends_of(rows, is_share)
     top = 0.0
-    for i, span in enumerate(spans):
-        if span.heading:
-            _write(ax, low, top + 0.1, _cut(span.heading, 60), MUTED, ha="left", size=8)
+    for row in rows:
+        if row.heading:
+            _write(ax, low, top + 0.1, _cut(row.heading, 60), MUTED, ha="left", size=8)
             top += HEADING
-        y, unknown = top + 0.3, np.isnan(span.value)
-        _write(ax, low, top, span.label, INK, ha="left", weight="normal" if i else "bold")
-        _write(ax, high, top, span.words, MUTED if unknown else INK, ha="right")
-        top += 1
+        y, known, colour = top + 0.3, not np.isnan(row.value), INK if row.strong else ACCEPTED
+        _write(ax, low, top, row.label, INK, ha="left", weight="bold" if row.strong else "normal")
+        _write(ax, high, top, row.words, INK if known else MUTED, ha="right")
         ax.plot([low, high], [y, y], color=TRACK, lw=4, solid_capstyle="round", zorder=1)
-        if known and known[0] is spans[0]:
-            ax.plot([spans[0].value] * 2, [y - 0.13, y + 0.13], color=MUTED, lw=1.2, zorder=2)
-        if not unknown:
-            colour = ACCEPTED if i else INK
-            ax.plot([span.low, span.high], [y, y], color=colour, lw=4, alpha=0.45, zorder=3)
-            ax.plot(span.value, y, "o", color=colour, ms=7, zorder=4)
+        ax.plot([row.mark] * 2, [y - 0.13, y + 0.13], color=MUTED, lw=1.2, zorder=2)
+        ax.plot([row.low, row.high], [y, y], color=colour, lw=4, alpha=0.45, zorder=3)
+        ax.plot(row.value, y, "o", color=colour, ms=7, zorder=4)
+        top += 1
     ax.set_xlim(low - 0.02 * (high - low), high + 0.02 * (high - low))
     ax.set_ylim(top - 0.25, -0.45)
     ax.set_yticks([])
@@ -267,11 +265,12 @@ def by_group(ax: Axes, spans: Sequence[Span], *, is_share: bool) -> None:
     ax.tick_params(color=TRACK, labelcolor=MUTED, labelsize=7.5)
 
 
-def _ends_of(spans: Sequence[Span], is_share: bool) -> tuple[float, float]:
-    """Where the tracks begin and end: around all intervals, and no share beyond 0 and 1."""
-    if not spans:
+def _ends_of(rows: Sequence[Span], is_share: bool) -> tuple[float, float]:
+    """Where the tracks begin and end: around all that is drawn, and no share beyond 0 and 1."""
+    drawn = np.array([[row.low, row.high, row.mark] for row in rows])
+    if np.isnan(drawn).all():
         return 0.0, 1.0
-    low, high = min(span.low for span in spans), max(span.high for span in spans)
+    low, high = float(np.nanmin(drawn)), float(np.nanmax(drawn))
     room = 0.08 * (high - low) or 0.05 * (abs(high) or 1.0)
     if is_share:
         return max(0.0, low - room), min(1.0, high + room)

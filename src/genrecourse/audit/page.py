@@ -11,8 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from genrecourse import plots
 from genrecourse.audit.groups import EVERYONE
 from genrecourse.audit.measures import CHANGE
@@ -100,14 +98,28 @@ def _by_group(audit: Audit) -> str:
 
 
 def _drawing(audit: Audit, name: str) -> Callable[[Any], None]:
-    spans, above = [], ""
+    rows, above, everyone = [], "", audit.number(EVERYONE, name)
     for group, where in audit.grouped.items():
-        each, heading = audit.number(group, name), " and ".join(column for column, _ in where)
+        number, heading = audit.number(group, name), " and ".join(column for column, _ in where)
         label = plots.short([value for _, value in where]) if where else group
         new, above = heading if heading != above else "", heading
-        words = audit.in_words(each)
-        spans.append(plots.Span(label, each.value, each.low, each.high, words, new))
-    return partial(plots.by_group, spans=spans, is_share=audit.metric(name).is_share)
+        rows.append(_span(audit, number, label, everyone, new))
+    return partial(plots.spans, rows=rows, is_share=audit.metric(name).is_share)
+
+
+def _span(
+    audit: Audit, number: Number, label: str, everyone: Number, heading: str = ""
+) -> plots.Span:
+    return plots.Span(
+        label,
+        number.value,
+        number.low,
+        number.high,
+        audit.in_words(number),
+        mark=everyone.value,
+        heading=heading,
+        strong=number is everyone,
+    )
 
 
 def _height(audit: Audit) -> float:
@@ -116,32 +128,33 @@ def _height(audit: Audit) -> float:
 
 
 def _changes(audit: Audit) -> str:
-    most = audit.asked_most()[:SHOWN]
-    if not most:
+    """What each group is asked to change most, in its own order."""
+    figures = []
+    for group in audit.groups:
+        most = audit.asked_most(group)[:SHOWN]
+        if not most:
+            continue
+        rows = []
+        for number in most:
+            label = plots.short([audit.schema[_feature(number)].label])
+            rows.append(_span(audit, number, label, audit.number(EVERYONE, number.metric)))
+        figures.append(
+            picture(
+                partial(plots.spans, rows=rows, is_share=True),
+                f"What is asked to change most, {group}",
+                f"Of the {most[0].n:,} with a plan.",
+                (WIDTH, LINE * len(rows) + ROOM),
+                group,
+            )
+        )
+    if not figures:
         return ""
-    names = [each.metric for each in most]
-    shares = pd.Series({audit.schema[_feature(each)].label: each.value for each in most})
-    tables = []
-    for column in audit.columns:
-        groups = audit.groups_by(column)
-        heads = ["feature", EVERYONE, *(group.removeprefix(f"{column} = ") for group in groups)]
-        rows = [
-            [audit.schema[name.removeprefix(CHANGE)].label]
-            + [audit.in_words(audit.number(group, name)) for group in (EVERYONE, *groups)]
-            for name in names
-        ]
-        tables.append(f"<h4>{escape(column)}</h4>{table(heads, rows, 'scores')}")
     return section(
         "What people are asked to change most",
-        picture(
-            lambda ax: plots.asked_most(ax, shares),
-            "Share of plans that change each feature",
-            f"Share of the {most[0].n:,} people with a plan.",
-            (5.0, 0.36 * len(most) + 0.3),
-        ),
-        *tables,
-        lead="The share of plans that change each feature, by group. Groups are not compared by "
-        "these: so many comparisons would find differences by chance, or none.",
+        f'<div class="panels">{"".join(figures)}</div>',
+        lead=f"The share of plans that change a feature, for the {SHOWN} features asked most of "
+        "each group. Groups are not compared by these: with so many comparisons no interval would "
+        "be narrow enough to tell.",
     )
 
 

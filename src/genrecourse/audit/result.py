@@ -118,12 +118,12 @@ class Audit:
         )
 
     def asked_most(self, group: str = EVERYONE) -> list[Number]:
-        """The shares of plans that change each feature, the most frequent first; none if too few
-        people have a plan."""
+        """The shares of plans that change each feature, the most frequent first; what no plan
+        changes is left out, and so is everything if too few people have a plan."""
         found = [
             each
             for each in self.numbers
-            if each.group == group and each.metric.startswith(CHANGE) and each.is_known
+            if each.group == group and each.metric.startswith(CHANGE) and each.value > 0
         ]
         return sorted(found, key=lambda each: -each.value)
 
