@@ -443,7 +443,7 @@ def test_a_label_is_cut_where_it_is_long() -> None:
     said = short([long, "none"], 30)
     assert said == "female, divorced, sepa… · none"
     assert len(said) == 30
-    assert len(short([long, long])) <= 40
+    assert len(short([long, long])) <= 28
 
 
 def test_a_difference_that_is_called_is_not_rounded_to_zero(found: Audit) -> None:

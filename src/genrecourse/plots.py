@@ -225,7 +225,7 @@ class Span:
 
 
 HEADING = 0.65  # of a line
-SHORT = 40  # letters of a label beside its numbers
+SHORT = 28  # letters of a label beside its numbers
 
 
 def short(parts: Sequence[str], most: int = SHORT) -> str:
