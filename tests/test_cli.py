@@ -27,8 +27,18 @@ from genrecourse.methods.genre import Training
 
 REPOSITORY = Path(__file__).parents[1]
 TITLES = ["clerk", "nurse", "cook", "driver", "teacher", "welder", "farmer", "baker", "pilot", "it"]
-COMMANDS = ["demo", "datasets", "methods", "schema", "fit", "recourse", "explain", "policy", "info"]
-COMMANDS += ["evaluate", "compare"]
+COMMANDS = [
+    "demo",
+    "datasets",
+    "methods",
+    "schema",
+    "fit",
+    "recourse",
+    "explain",
+    "policy",
+    "audit",
+]
+COMMANDS += ["info", "evaluate", "compare"]
 
 
 def loans(n: int = 400, seed: int = 0) -> pd.DataFrame:
@@ -171,6 +181,30 @@ def test_explain_shows_the_person_and_the_plan(model: Path) -> None:
     assert f"{people['income'][row]:,}" in done.output
     assert "what would change" in done.output
     assert people["job"][row] in done.output
+
+
+def test_audit_by_a_column_that_the_model_does_not_read(model: Path) -> None:
+    people = loans(120, seed=1).assign(town=["Aix", "Bath"] * 60)
+    people.to_csv("people.csv", index=False)
+    for name in ("audit.html", "audit.json", "audit.csv"):
+        done = run("audit", model, "people.csv", "--group", "town,sex", "--least", 5, "-o", name)
+        assert done.exit_code == 0, (done.output, done.exception)
+        assert f"120 people in 9 groups; in {name}" in done.output
+    assert "comparisons were made" in done.output
+    table, data = pd.read_csv("audit.csv"), json.loads(Path("audit.json").read_text())
+    assert {"everyone", "town = Aix", "sex = f", "town = Bath and sex = m"} <= set(table["group"])
+    assert len(table) == len(data["numbers"])
+    h = genrecourse.load(model).classifier_
+    expected = (~h.accepts(people[genrecourse.load(model).schema_.names]))[people["sex"] == "f"]
+    (row,) = table[(table["group"] == "sex = f") & (table["metric"] == "rejected")].itertuples()
+    assert row.value == pytest.approx(expected.mean())
+    assert "town = Aix" in Path("audit.html").read_text()
+    for words, said in (
+        (("--group", "gender", "-o", "a.html"), "no column 'gender'"),
+        (("--group", "town", "-o", "a.pdf"), "should end in .html"),
+    ):
+        assert said in sentence(run("audit", model, "people.csv", *words))
+        assert not Path(words[-1]).exists()
 
 
 def test_info_says_what_is_inside(model: Path) -> None:

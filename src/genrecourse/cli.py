@@ -29,7 +29,7 @@ from genrecourse.methods import METHODS, load
 from genrecourse.plans import Plans
 from genrecourse.policy import Policy
 from genrecourse.schema import Feature, Schema, plain
-from genrecourse.tables import read_table, write_table, write_text
+from genrecourse.tables import KINDS, read_table, write_table, write_text
 from genrecourse.terminal import metrics_table, own_warnings, panel, standings_tables
 
 out = Console()
@@ -317,6 +317,49 @@ def check_policy(
         out.print("nothing looks odd")
     elif strict:
         raise typer.Exit(1)
+
+
+@app.command(
+    epilog="Example: genrecourse audit model german.csv --group personal_status_sex -o audit.html"
+)
+def audit(
+    model: ModelFolder,
+    people: TableFile,
+    group: Annotated[
+        str,
+        typer.Option(metavar="A,B", help="Columns of the table to group people by, with commas."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Page or numbers: .html, .json, .csv, .parquet.")
+    ],
+    least: Annotated[
+        int, typer.Option(min=2, help="With fewer people to be counted, no number is given.")
+    ] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Of the intervals.")] = 0,
+    classifier: TheirModel = None,
+) -> None:
+    """Recourse by group: who is turned down, who gets a plan, what it asks, with intervals.
+
+    The table holds people of all outcomes. Groups are the values of each column, and their
+    combinations where enough people were turned down; the model need not know the column. A
+    difference between groups is called only where its interval supports it.
+    """
+    from genrecourse.audit import audit as run_audit
+
+    kind = output.suffix.lower()
+    if kind not in (".html", ".json", *KINDS):
+        raise UserError(f"{output} should end in .html, .json or {' or '.join(KINDS)}")
+    fitted = load(model, _given(classifier))
+    table = read_table(people, fitted.schema_).reset_index(drop=True)
+    found = run_audit(fitted, table, _split(group), least=least, seed=seed)
+    if kind == ".html":
+        write_text(found.to_html(), output)
+    elif kind == ".json":
+        write_text(found.to_json() + "\n", output)
+    else:
+        write_table(found.to_frame(), output)
+    out.print(Text("\n".join([*found.findings, found.how_called])), soft_wrap=True)
+    out.print(f"{len(table):,} people in {len(found.groups)} groups; in {output}")
 
 
 @app.command(epilog="Example: genrecourse info model")

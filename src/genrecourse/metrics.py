@@ -78,19 +78,8 @@ class Outcome:
 
     @cached_property
     def noisy(self) -> Array:
-        """(N * N_NOISE, D): x_plus with noise on each number, keyed by x so that it is the same
-        for every method; levels and what is missing stay."""
-        is_number = np.zeros(self.encoder.width, dtype=bool)
-        gone = np.zeros(self.after.shape, dtype=bool)
-        for block in self.encoder.blocks:
-            if block.n_levels == 0:
-                is_number[block.start] = True
-                gone[:, block.start] = block.has_flag & (self.after[:, block.stop - 1] > 0.5)
-        keyed = KeyedNoise(NOISE_SEED)
-        shift = keyed.normal(keyed.keys(self.before), (N_NOISE, self.encoder.width))
-        moves = (is_number & ~gone)[:, None, :]
-        noisy = self.after[:, None, :] + NOISE_SD * shift * moves
-        return noisy.reshape(-1, self.encoder.width)
+        """(N * N_NOISE, D): x_plus with noise, the same for every method."""
+        return with_noise(self.encoder, self.before, self.after)
 
     @cached_property
     def valid(self) -> np.ndarray:
@@ -114,6 +103,24 @@ class Outcome:
     def broken(self) -> dict[str, np.ndarray]:
         """(N, d) booleans for each kind of rule."""
         return Rules(self.encoder).violations(self.F, self.F_plus)
+
+
+def with_noise(encoder: TableEncoder, before: Array, after: Array) -> Array:
+    """(n * N_NOISE, D): rows of Z with noise on each number; levels and what is missing stay.
+
+    The noise is keyed by `before`, x itself, so that x meets the same noise whatever it was told.
+    """
+    is_number = np.zeros(encoder.width, dtype=bool)
+    gone = np.zeros(after.shape, dtype=bool)
+    for block in encoder.blocks:
+        if block.n_levels == 0:
+            is_number[block.start] = True
+            gone[:, block.start] = block.has_flag & (after[:, block.stop - 1] > 0.5)
+    keyed = KeyedNoise(NOISE_SEED)
+    shift = keyed.normal(keyed.keys(before), (N_NOISE, encoder.width))
+    moves = (is_number & ~gone)[:, None, :]
+    noisy = after[:, None, :] + NOISE_SD * shift * moves
+    return np.asarray(noisy.reshape(-1, encoder.width))
 
 
 def _follows(encoder: TableEncoder) -> np.ndarray:

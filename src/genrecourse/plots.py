@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from genrecourse.classifier import Classifier
 from genrecourse.plans import Change, Plan, in_words, score_words
@@ -205,6 +205,90 @@ def loss_curve(
     ax.set_ylabel(words("pictures.loss"))
     ax.legend(frameon=False)
     _plain_axes(ax)
+
+
+# ---- groups beside each other ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Span:
+    """A mean and its interval, and how they are written; NaN: not known."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+    words: str
+    mark: float = float("nan")  # what it is held against
+    heading: str = ""  # above it, where a new kind begins
+    strong: bool = False  # it is what others are held against
+
+
+HEADING = 0.65  # of a line
+SHORT = 28  # letters of a label beside its numbers
+
+
+def short(parts: Sequence[str], most: int = SHORT) -> str:
+    """Several words in one label: the longest are cut, no more than it takes."""
+    room, cut = most - 3 * (len(parts) - 1), {}
+    for done, i in enumerate(sorted(range(len(parts)), key=lambda i: len(parts[i]))):
+        cut[i] = _cut(parts[i], room // (len(parts) - done))
+        room -= len(cut[i])
+    return " · ".join(cut[i] for i in range(len(parts)))
+
+
+def spans(ax: Axes, rows: Sequence[Span], *, is_share: bool) -> None:
+    """A track for each: a dot at its mean, a bar over its interval, and a mark at what it is held
+    against."""
+    low, high = _ends_of(rows, is_share)
+    top = 0.0
+    for row in rows:
+        if row.heading:
+            _write(ax, low, top + 0.1, _cut(row.heading, 60), MUTED, ha="left", size=8)
+            top += HEADING
+        y, known, colour = top + 0.3, not np.isnan(row.value), INK if row.strong else ACCEPTED
+        _write(ax, low, top, row.label, INK, ha="left", weight="bold" if row.strong else "normal")
+        _write(ax, high, top, row.words, INK if known else MUTED, ha="right")
+        ax.plot([low, high], [y, y], color=TRACK, lw=4, solid_capstyle="round", zorder=1)
+        ax.plot([row.mark] * 2, [y - 0.13, y + 0.13], color=MUTED, lw=1.2, zorder=2)
+        ax.plot([row.low, row.high], [y, y], color=colour, lw=4, alpha=0.45, zorder=3)
+        ax.plot(row.value, y, "o", color=colour, ms=7, zorder=4)
+        top += 1
+    ax.set_xlim(low - 0.02 * (high - low), high + 0.02 * (high - low))
+    ax.set_ylim(top - 0.25, -0.45)
+    ax.set_yticks([])
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=5))
+    if is_share:
+        ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=None))
+    for side in ("top", "right", "left", "bottom"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(color=TRACK, labelcolor=MUTED, labelsize=7.5)
+
+
+def _ends_of(rows: Sequence[Span], is_share: bool) -> tuple[float, float]:
+    """Where the tracks begin and end: around all that is drawn, and no share beyond 0 and 1."""
+    drawn = np.array([[row.low, row.high, row.mark] for row in rows])
+    if np.isnan(drawn).all():
+        return 0.0, 1.0
+    low, high = float(np.nanmin(drawn)), float(np.nanmax(drawn))
+    room = 0.08 * (high - low) or 0.05 * (abs(high) or 1.0)
+    if is_share:
+        return max(0.0, low - room), min(1.0, high + room)
+    return max(0.0, low - room) if low >= 0 else low - room, high + room
+
+
+def panels(
+    draws: Mapping[str, Callable[[Axes], None]], width: float, height: float, columns: int = 2
+) -> Figure:
+    """Several drawings in one picture, each under its title."""
+    rows = -(-len(draws) // columns)
+    with rc_context({"text.parse_math": False, "font.size": 9}):
+        figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+        for i, (title, draw) in enumerate(draws.items(), start=1):
+            ax = figure.add_subplot(rows, columns, i)
+            draw(ax)
+            ax.set_title(title, loc="left", color=INK, fontweight="bold", size=10)
+    return figure
 
 
 # ---- methods beside each other --------------------------------------------------------------

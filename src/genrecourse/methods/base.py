@@ -518,6 +518,12 @@ class Method(BaseEstimator):
             self.log_prob(X_plus, given=X.iloc[person], **asked), dtype=float
         )
 
+    def kept_rows(self) -> Array | None:
+        """(n, D) training rows of accepted people that a model file of this method would hold, to
+        be compared with; None where it holds none."""
+        verifier = getattr(self, "verifier_", None)
+        return np.concatenate(verifier.like_) if isinstance(verifier, Verifier) else None
+
     # ---- for authors --------------------------------------------------------------------------
 
     def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:

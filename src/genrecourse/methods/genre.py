@@ -745,6 +745,12 @@ class GenRe(Method):
 
     # ---- model files --------------------------------------------------------------------------
 
+    def kept_rows(self) -> Array | None:
+        more = super().kept_rows()
+        if not self.retrieve:  # the file does not hold the targets
+            return more
+        return self.targets_.Z if more is None else np.concatenate([self.targets_.Z, more])
+
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         density = self.density_
         state = {

@@ -102,6 +102,10 @@ class NearestNeighbour(Method):
         found = clean(rows, np.flatnonzero(keep), judge, self.rules_)
         return np.isin(np.arange(len(keep)), found)
 
+    def kept_rows(self) -> Array | None:
+        more = super().kept_rows()
+        return self.targets_.Z if more is None else np.concatenate([self.targets_.Z, more])
+
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays = {"targets": self.targets_.F}
         if self.verifier_ is not None:

@@ -1,0 +1,235 @@
+"""What each person was told, as numbers: one a person and metric.
+
+NaN says that the person does not count in a metric: who was accepted has no plan to be measured,
+and who has no plan has no cost. So every mean has a denominator that can be said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from genrecourse.encoding import Array
+from genrecourse.methods.base import Method
+from genrecourse.metrics import DECIMALS, N_NOISE, NOISE_SD, with_noise
+from genrecourse.plans import Plan
+from genrecourse.schema import Schema
+from genrecourse.verifier import Verifier
+
+PEOPLE = 500  # who are helped at once: bounds memory
+CHANGE = "change: "  # before a feature's name: the share whose plan changes it
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a mean over people is spoken of. `more` and `less` go on after "People with ..."."""
+
+    title: str
+    counted: str  # over whom the mean is
+    about: str
+    more: str
+    less: str
+    is_share: bool = True
+    compared: bool = True  # between groups
+
+
+METRICS = {
+    "rejected": Metric(
+        "Turned down by the model",
+        "people",
+        "the share of people whom the model turns down.",
+        "are turned down by the model more often",
+        "are turned down by the model less often",
+    ),
+    "with_plan": Metric(
+        "Have a plan, if turned down",
+        "people turned down",
+        "the share of the people turned down who get a plan that holds.",
+        "have a plan more often, if turned down",
+        "have a plan less often, if turned down",
+    ),
+    "cost": Metric(
+        "Cost of the plan",
+        "people with a plan",
+        "the mean size of the change: 1 for a changed category, and for a number the share of its "
+        "range that it moves, each times the schema's weight. Who has no plan is not in it.",
+        "have plans that cost more",
+        "have plans that cost less",
+        is_share=False,
+    ),
+    "changes": Metric(
+        "Changes in the plan",
+        "people with a plan",
+        "the mean number of features that a plan changes.",
+        "have plans with more changes",
+        "have plans with fewer changes",
+        is_share=False,
+    ),
+    "valid": Metric(
+        "The plan holds, asked again",
+        "people with a plan",
+        "the share of plans that the model accepts and that break no rule of the schema, when both "
+        "are asked again with the values in original units. It should be everybody: this is a "
+        "check, and groups are not compared by it.",
+        "have plans that hold more often",
+        "have plans that hold less often",
+        compared=False,
+    ),
+    "likely": Metric(
+        "The outcome is likely favourable",
+        "people with a plan",
+        "the verifier's estimate, from training rows, of how often a judge of its own would find "
+        "the favourable outcome likelier than not; the mean over plans.",
+        "have plans that the verifier trusts more",
+        "have plans that the verifier trusts less",
+    ),
+    "robust": Metric(
+        "Copies of the model that accept it",
+        "people with a plan",
+        "the share of copies of the model, trained on other samples of the training rows, that "
+        "accept the plan; the mean over plans.",
+        "have plans that more copies of the model accept",
+        "have plans that fewer copies of the model accept",
+    ),
+    "noise": Metric(
+        "Accepted if carried out imprecisely",
+        "people with a plan",
+        f"the share of {N_NOISE} imprecise versions of the plan (every number off by a standard "
+        f"deviation of {NOISE_SD:g} of its range) that the model accepts; the mean over plans.",
+        "have plans that bear being carried out imprecisely better",
+        "have plans that bear being carried out imprecisely less well",
+    ),
+    "training_row": Metric(
+        "The plan is a copy of a training row",
+        "people with a plan",
+        "the share of plans that end at the very values of an accepted person in the training "
+        "data, of those whom the model file keeps: it tells that this person exists.",
+        "have plans that copy a training row more often",
+        "have plans that copy a training row less often",
+    ),
+}
+
+
+def metric_of(name: str, schema: Schema) -> Metric:
+    """The metric of a name, also of `change: FEATURE`."""
+    if not name.startswith(CHANGE):
+        return METRICS[name]
+    label = schema[name.removeprefix(CHANGE)].label
+    return Metric(
+        f"Asked to change: {label}",
+        "people with a plan",
+        f"the share of plans that change {label}.",
+        f"have plans that change {label} more often",
+        f"have plans that change {label} less often",
+        compared=False,
+    )
+
+
+@dataclass
+class Measured:
+    """(n,) numbers by metric, and why a metric of `METRICS` is not among them."""
+
+    values: dict[str, Array] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, int] = field(default_factory=dict)  # why people have no plan: how many
+
+
+def measure(method: Method, X: pd.DataFrame, request: dict[str, Any]) -> Measured:
+    """X: the features alone. request: as in `Method.plans`."""
+    plans = _plans(method, X, request)
+    status = np.array([plan.status for plan in plans])
+    rejected, told = status != "already-accepted", status == "ok"
+    found = Measured()
+    found.values["rejected"] = rejected.astype(float)
+    found.values["with_plan"] = np.where(rejected, told, np.nan)
+    for plan in plans:
+        if plan.status == "no-plan":
+            found.reasons[plan.reason_code] = found.reasons.get(plan.reason_code, 0) + 1
+    shown = [plan for plan in plans if plan.status == "ok"]
+    for name, values in _of_plans(method, X[told], shown, found.absent).items():
+        found.values[name] = np.full(len(X), np.nan)
+        found.values[name][told] = values
+    return found
+
+
+def _plans(method: Method, X: pd.DataFrame, request: dict[str, Any]) -> list[Plan]:
+    """A plan does not depend on who stands beside, so people can come in parts; constraints by
+    label cannot, as they must find every label."""
+    size = len(X) if request.get("constraints") is not None else PEOPLE
+    parts = [X.iloc[i : i + size] for i in range(0, len(X), size)]
+    return [plan for part in parts for plan in method.plans(part, **request)]
+
+
+def _of_plans(
+    method: Method, X: pd.DataFrame, plans: list[Plan], absent: dict[str, str]
+) -> dict[str, Array]:
+    """The metrics of plans that are told; what cannot be measured goes to `absent`."""
+    found = {
+        "cost": np.array([plan.cost for plan in plans], dtype=float),
+        "changes": np.array([len(plan.changes) for plan in plans], dtype=float),
+    }
+    if plans:
+        found |= _asked_again(method, X, carried_out(X, plans), absent)
+    changed = [{change.feature.name for change in plan.changes} for plan in plans]
+    for feature in method.schema_:
+        if feature.role == "mutable":
+            found[CHANGE + feature.name] = np.array([float(feature.name in c) for c in changed])
+    return found
+
+
+def carried_out(X: pd.DataFrame, plans: list[Plan]) -> pd.DataFrame:
+    """The people as they would be, in their own dtypes: read off what the plans say."""
+    columns = {name: X[name].to_list() for name in X.columns}
+    for i, plan in enumerate(plans):
+        for change in plan.changes:
+            columns[change.feature.name][i] = change.after
+    return pd.DataFrame({name: _like(X[name], cells) for name, cells in columns.items()})
+
+
+def _like(column: pd.Series, cells: list[Any]) -> pd.Series:
+    """Cells in the dtype of a column; in a wider one where the people at hand happen to have
+    whole numbers, or some of the categories, and a plan needs others."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        more = [cell for cell in dict.fromkeys(cells) if pd.notna(cell)]
+        levels = [*dtype.categories, *(cell for cell in more if cell not in dtype.categories)]
+        dtype = pd.CategoricalDtype(levels, ordered=dtype.ordered)
+    try:
+        return pd.Series(cells, index=column.index, dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        return pd.Series(cells, index=column.index)
+
+
+def _asked_again(
+    method: Method, X: pd.DataFrame, X_plus: pd.DataFrame, absent: dict[str, str]
+) -> dict[str, Array]:
+    """h, the rules, noise, and what the method itself keeps, on plans carried out."""
+    h, encoder = method.classifier_, method.encoder_
+    Z, Z_plus = encoder.encode(X), encoder.encode(X_plus)
+    noisy = h.score_encoded(with_noise(encoder, Z, Z_plus), encoder, X.iloc[:1])
+    found = {
+        "valid": (method.assess(X, X_plus)["status"] == "ok").to_numpy(dtype=float),
+        "noise": (noisy > h.cutoff).reshape(-1, N_NOISE).mean(axis=1),
+    }
+    verifier = getattr(method, "verifier_", None)
+    if isinstance(verifier, Verifier):
+        found["likely"] = verifier.valid(Z_plus, h.confidence(h.score(X_plus)))
+        found["robust"] = (verifier.copies_(Z_plus) > 0.5).mean(axis=0)
+    else:
+        lacks = f"this {type(method).__name__} has no verifier"
+        absent |= {"likely": lacks, "robust": lacks}
+    kept = method.kept_rows()
+    if kept is None:
+        absent["training_row"] = f"this {type(method).__name__} keeps no training rows"
+    else:
+        known = set(_keys(kept))
+        found["training_row"] = np.array([float(key in known) for key in _keys(Z_plus)])
+    return found
+
+
+def _keys(Z: Array) -> list[bytes]:
+    rounded = Z.round(DECIMALS) + 0.0  # -0.0 and 0.0 are one value
+    return [row.tobytes() for row in rounded]

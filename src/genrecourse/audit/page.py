@@ -1,0 +1,204 @@
+"""An audit as one HTML file, and its pictures as one image."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from genrecourse import plots
+from genrecourse.audit.groups import EVERYONE
+from genrecourse.audit.measures import CHANGE
+from genrecourse.audit.result import NO_CAUSE, TOO_FEW, Audit, Number
+from genrecourse.page import bullets, document, header, notes, picture, section, table
+
+LEAD = (
+    "A model turned some of these people down. Recourse tells them what would change its decision. "
+    "This page holds groups of people beside each other: how often they are turned down, how often "
+    "there is a plan for them, and what it asks."
+)
+LIMITS = (
+    "It is about one model, one way to find plans and one table of people. An interval says what "
+    "other people of the same kind would have given, not what another model would.",
+    "The cost is a distance on the scale of the data. It is neither money nor effort, and the same "
+    "change may be harder for one group than for another: no number here knows that.",
+    "A group that is not listed, or has too few people, is not shown to be treated alike.",
+    "Equal numbers do not make a decision fair, and a difference does not by itself make it "
+    "unlawful: what follows is for people to judge.",
+)
+SHOWN = 8  # features in the tables of changes
+WIDTH, LINE, ROOM = 3.8, 0.42, 0.55  # inches: so narrow that a phone shows it large enough
+IMAGE = ("rejected", "with_plan", "cost", "changes")  # the picture of `write_image`
+
+
+def audit_html(audit: Audit, title: str) -> str:
+    """The whole page."""
+    parts = [
+        _head(audit, title),
+        section(
+            "What differs", bullets(audit.findings), _muted(audit.how_called), _muted(NO_CAUSE)
+        ),
+        _by_group(audit),
+        _changes(audit),
+        _everything(audit),
+        _meanings(audit),
+        section("How it was made", notes(_facts(audit))),
+        section("What it does not mean", bullets(LIMITS)),
+    ]
+    return document(title, parts)
+
+
+def write_image(audit: Audit, path: str | Path) -> None:
+    """Shares, cost and changes by group, as PNG."""
+    draws = {
+        f"{audit.metric(name).title} (of {audit.metric(name).counted})": _drawing(audit, name)
+        for name in IMAGE
+        if name in audit.metrics
+    }
+    plots.save(plots.panels(draws, WIDTH, _height(audit) + 0.2), Path(path))
+
+
+# ---- the sections ---------------------------------------------------------------------------
+
+
+def _head(audit: Audit, title: str) -> str:
+    people, rejected = (audit.number(EVERYONE, name) for name in ("rejected", "with_plan"))
+    told = audit.number(EVERYONE, "cost").n
+    tiles = [
+        (f"{people.n:,}", "people"),
+        (f"{rejected.n:,}", "turned down by the model"),
+        (f"{told:,} of {rejected.n:,}", "of these have a plan that holds"),
+        (f"{len(audit.called)} of {len(audit.differences)}", "comparisons call a difference"),
+    ]
+    return header("genrecourse audit", title, LEAD, tiles)
+
+
+def _by_group(audit: Audit) -> str:
+    figures = [
+        picture(
+            _drawing(audit, name),
+            f"{audit.metric(name).title}, by group",
+            f"Of {audit.metric(name).counted}.",
+            (WIDTH, _height(audit)),
+            audit.metric(name).title,
+        )
+        for name in audit.metrics
+    ]
+    return section(
+        "By group",
+        f'<div class="panels">{"".join(figures)}</div>',
+        lead=f"Dot: the mean. Bar: its interval. Mark: everyone’s mean. The scales differ. "
+        f"{audit.how_counted}",
+    )
+
+
+def _drawing(audit: Audit, name: str) -> Callable[[Any], None]:
+    rows, above, everyone = [], "", audit.number(EVERYONE, name)
+    for group, where in audit.grouped.items():
+        number, heading = audit.number(group, name), " and ".join(column for column, _ in where)
+        label = plots.short([value for _, value in where]) if where else group
+        new, above = heading if heading != above else "", heading
+        rows.append(_span(audit, number, label, everyone, new))
+    return partial(plots.spans, rows=rows, is_share=audit.metric(name).is_share)
+
+
+def _span(
+    audit: Audit, number: Number, label: str, everyone: Number, heading: str = ""
+) -> plots.Span:
+    return plots.Span(
+        label,
+        number.value,
+        number.low,
+        number.high,
+        audit.in_words(number),
+        mark=everyone.value,
+        heading=heading,
+        strong=number is everyone,
+    )
+
+
+def _height(audit: Audit) -> float:
+    headings = {tuple(column for column, _ in where) for where in audit.grouped.values() if where}
+    return LINE * (len(audit.groups) + plots.HEADING * len(headings)) + ROOM
+
+
+def _changes(audit: Audit) -> str:
+    """What each group is asked to change most, in its own order."""
+    figures = []
+    for group in audit.groups:
+        most = audit.asked_most(group)[:SHOWN]
+        if not most:
+            continue
+        rows = []
+        for number in most:
+            label = plots.short([audit.schema[_feature(number)].label])
+            rows.append(_span(audit, number, label, audit.number(EVERYONE, number.metric)))
+        figures.append(
+            picture(
+                partial(plots.spans, rows=rows, is_share=True),
+                f"What is asked to change most, {group}",
+                f"Of the {most[0].n:,} with a plan.",
+                (WIDTH, LINE * len(rows) + ROOM),
+                group,
+            )
+        )
+    if not figures:
+        return ""
+    return section(
+        "What people are asked to change most",
+        f'<div class="panels">{"".join(figures)}</div>',
+        lead=f"The share of plans that change a feature, for the {SHOWN} features asked most of "
+        "each group. Groups are not compared by these: with so many comparisons no interval would "
+        "be narrow enough to tell.",
+    )
+
+
+def _everything(audit: Audit) -> str:
+    tables = []
+    for name in audit.metrics:
+        rows = [
+            [group, _value(audit, number), f"{number.n:,}"]
+            for group in audit.groups
+            for number in [audit.number(group, name)]
+        ]
+        title = f"{audit.metric(name).title} (of {audit.metric(name).counted})"
+        tables.append(f"<h4>{escape(title)}</h4>{table(['group', 'mean', 'n'], rows, 'scores')}")
+    return f"<details><summary>All numbers, as tables</summary>{''.join(tables)}</details>"
+
+
+def _value(audit: Audit, number: Number) -> str:
+    return audit.in_words(number) if number.is_known else TOO_FEW
+
+
+def _meanings(audit: Audit) -> str:
+    said = {audit.metric(name).title: audit.metric(name).about for name in audit.metrics}
+    said |= {audit.metric(name).title: f"not measured: {w}." for name, w in audit.absent.items()}
+    return section("What the numbers are", notes(said))
+
+
+def _facts(audit: Audit) -> dict[str, str]:
+    packages = ("genrecourse", "torch", "scikit-learn", "numpy", "pandas")
+    return {
+        "method": audit.method,
+        "grouped by": ", ".join(audit.columns),
+        "no plan": ", ".join(f"{n:,} {code}" for code, n in audit.reasons.items()),
+        "cannot change": ", ".join(f.label for f in audit.schema if f.role != "mutable"),
+        "intervals": f"{audit.n_boot:,} resamples of people, seed {audit.seed}",
+        "versions": ", ".join(
+            [f"Python {platform.python_version()}", *(f"{p} {version(p)}" for p in packages)]
+        ),
+        "written": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+    }
+
+
+def _feature(number: Number) -> str:
+    return number.metric.removeprefix(CHANGE)
+
+
+def _muted(text: str) -> str:
+    return f'<p class="muted">{escape(text)}</p>'
