@@ -27,7 +27,7 @@ from genrecourse.methods.genre import Training
 
 REPOSITORY = Path(__file__).parents[1]
 TITLES = ["clerk", "nurse", "cook", "driver", "teacher", "welder", "farmer", "baker", "pilot", "it"]
-COMMANDS = [
+COMMANDS = ["demo", "datasets", "methods", "schema", "fit", "recourse", "explain", "policy"]
     "demo",
     "datasets",
     "methods",
@@ -38,7 +38,7 @@ COMMANDS = [
     "policy",
     "audit",
 ]
-COMMANDS += ["info", "evaluate", "compare"]
+COMMANDS += ["audit", "info", "evaluate", "compare"]
 
 
 def loans(n: int = 400, seed: int = 0) -> pd.DataFrame:
