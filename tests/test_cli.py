@@ -28,16 +28,6 @@ from genrecourse.methods.genre import Training
 REPOSITORY = Path(__file__).parents[1]
 TITLES = ["clerk", "nurse", "cook", "driver", "teacher", "welder", "farmer", "baker", "pilot", "it"]
 COMMANDS = ["demo", "datasets", "methods", "schema", "fit", "recourse", "explain", "policy"]
-    "demo",
-    "datasets",
-    "methods",
-    "schema",
-    "fit",
-    "recourse",
-    "explain",
-    "policy",
-    "audit",
-]
 COMMANDS += ["audit", "info", "evaluate", "compare"]
 
 
