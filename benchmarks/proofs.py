@@ -24,6 +24,7 @@ import pandas as pd
 from genrecourse.classifier import fit_mlp
 from genrecourse.datasets import load_dataset
 from genrecourse.encoding import Array
+from genrecourse.methods._planning import make_gate
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.noise import KeyedNoise
 from genrecourse.schema import Feature, Schema
@@ -129,7 +130,7 @@ def compare(name: str, rows: int, seed: int, cutoff: float) -> dict[str, Any]:
     seconds = time.perf_counter() - started
     agree = {"plan": 0, "no plan": 0}
     wrong: list[Any] = []
-    gate = method._gate(people, None)
+    gate = make_gate(method, people, None)
     found = gate.trial.search(gate.rules, gate.rejected)
     for i, plan in enumerate(plans):
         cost, tried = cheapest(h, schema, X, people.iloc[[i]])

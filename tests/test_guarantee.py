@@ -15,6 +15,7 @@ from genrecourse.classifier import Classifier, MLPConfig, fit_mlp
 from genrecourse.encoding import Array
 from genrecourse.enumeration import Menu, thin
 from genrecourse.errors import UserError
+from genrecourse.methods._planning import make_gate
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.noise import KeyedNoise
@@ -189,7 +190,7 @@ def test_the_gate_lets_through_only_what_h_accepts_within_the_rules() -> None:
 
     method = Offering(h, schema).fit(X)
     people = people.assign(job="a")
-    gate = method._gate(people, None)
+    gate = make_gate(method, people, None)
     offers = [people.assign(sex="m"), people.assign(job="b"), people.assign(job="c"), people]
     rows = np.concatenate([method.encoder_.features(offer) for offer in offers])
     checked = gate.check(np.tile(np.arange(3), 4), rows)

@@ -176,12 +176,16 @@ class Rules:
         return np.clip(F_plus, start - step, start + step)
 
     def revert(self, F: Array, F_plus: Array) -> Array:
-        """F_plus with every feature that breaks a rule put back as x had it."""
-        kept = F_plus.copy()
-        for j in range(len(self.features)):
-            broken = ~self.allowed(j, F[:, j], F_plus[:, j])
-            kept[broken, j] = F[broken, j]
-        return kept
+        return revert(self, F, F_plus)
+
+
+def revert(rules: RuleBook, F: Array, F_plus: Array) -> Array:
+    """F_plus with every feature that breaks a rule on it alone put back as x had it."""
+    kept = F_plus.copy()
+    for j in range(F.shape[1]):
+        broken = ~rules.allowed(j, F[:, j], F_plus[:, j])
+        kept[broken, j] = F[broken, j]
+    return kept
 
 
 def _wrong_way(feature: Feature, a: Array, b: Array) -> np.ndarray:

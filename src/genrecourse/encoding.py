@@ -137,6 +137,12 @@ class TableEncoder:
                 F[level == block.n_levels - 1, j] = np.nan
         return F
 
+    def number_columns(self, which: np.ndarray) -> np.ndarray:
+        """Columns of Z that hold the numbers among some features (d booleans)."""
+        blocks = zip(self.blocks, which, strict=True)
+        wanted = [block.start for block, chosen in blocks if chosen and block.n_levels == 0]
+        return np.array(wanted, dtype=int)
+
     def project(self, Z: Array) -> Array:
         """The nearest legal Z: numbers in range with their decimals, one level a category."""
         F = self.to_features(Z)

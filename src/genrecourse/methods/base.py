@@ -7,8 +7,7 @@ import inspect
 import os
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,18 +17,24 @@ from sklearn.base import BaseEstimator
 from genrecourse import artifact
 from genrecourse.artifact import pack, unpack
 from genrecourse.classifier import Classifier, fit_mlp
-from genrecourse.constraints import RuleBook, Rules
+from genrecourse.constraints import RuleBook, Rules, revert
 from genrecourse.cost import Cost
 from genrecourse.encoding import Array, TableEncoder, unchanged
-from genrecourse.endurance import imprecise, retrained
 from genrecourse.enumeration import Menu
 from genrecourse.errors import UserError
-from genrecourse.genre.refine import fewest
 from genrecourse.genre.select import SHORTFALL
-from genrecourse.guarantee import Gate, Offers, guaranteed
-from genrecourse.methods.request import check_safety, check_settings
+from genrecourse.guarantee import guaranteed
+from genrecourse.methods._planning import (
+    AS_FITTED,
+    Planner,
+    enduring,
+    make_gate,
+    promise_levels,
+    promised,
+)
+from genrecourse.methods.request import check_safety, check_settings, parted
 from genrecourse.noise import KeyedNoise
-from genrecourse.plans import Plan, Plans
+from genrecourse.plans import Plans
 from genrecourse.promise import (
     DELTA,
     Ground,
@@ -40,7 +45,6 @@ from genrecourse.promise import (
     level_arrays,
     levels_from_arrays,
 )
-from genrecourse.relaxations import Relaxed, relaxed_request, relaxed_schema
 from genrecourse.requests import RequestRules, compile_constraints
 from genrecourse.roles import Blank, read_by
 from genrecourse.schema import Schema
@@ -48,9 +52,6 @@ from genrecourse.verifier import Verifier
 from genrecourse.wording import Wording
 
 N_PROBES = 64  # training rows by whose scores a classifier is known again
-FEWEST = 3  # plans whose changes are undone where the fewest are asked for, at least
-AS_FITTED = repr((False, []))  # the key of a promise about plans without any option
-CHANGE = 0.1  # of Score that a change less is worth where the fewest are asked for
 
 
 @dataclass(frozen=True)
@@ -176,16 +177,11 @@ class Method(BaseEstimator):
         Z = self.encoder_.encode(X)
         rejected = ~self.classifier_.accepts(self._ordered(X))
         rules = self._compiled(request.pop("constraints", None), X)
-        # whom no rule of the request binds is answered as if nobody had any
-        bound = np.zeros(len(X), dtype=bool) if rules is None else ~rules.is_free
-        Z_plus = Z.copy()
-        for rows, mine in ((rejected & ~bound, None), (rejected & bound, rules)):
-            if not rows.any():
-                continue
-            asked = dict(request)
-            if mine is not None:
-                asked["constraints"] = mine = mine.take(rows)
-            found = self._answer(Z[rows], KeyedNoise(self.seed), **asked)
+        Z_plus, people = Z.copy(), np.flatnonzero(rejected)
+        for places, mine in parted(rules, people):
+            rows = people[places]
+            told = {} if mine is None else {"constraints": mine}
+            found = self._answer(Z[rows], KeyedNoise(self.seed), **request, **told)
             Z_plus[rows] = self._legal(Z[rows], found, mine)
         return self.encoder_.decode(Z_plus, like=X)
 
@@ -319,8 +315,7 @@ class Method(BaseEstimator):
         changes that are not needed while h and the verifier accept. promise: show only plans of
         which at least this share is accepted by the real decision, on average over the people who
         get one, with the confidence 1 - delta; the others are told why not (docs/promise.md).
-        language: of the words, a
-        language that is shipped or a file. request: as in `recourse`.
+        language: of the words, a language that is shipped or a file. request: as in `recourse`.
         """
         self._check_fitted("plans")
         self._check_request("plans", request)
@@ -328,9 +323,10 @@ class Method(BaseEstimator):
         made = None
         if promise is not None:
             made = self.promise(promise, delta, fewest_changes=fewest_changes, **request)
-        words, gate = Wording.of(language), self._gate(self._ordered(X), constraints)
-        found = guaranteed(gate, self._offer(gate, n, fewest_changes, request), n, words)
-        return self._enduring(found if made is None else self._promised(found, made))
+        words, gate = Wording.of(language), make_gate(self, self._ordered(X), constraints)
+        offers = Planner(self, gate, request, fewest_changes=fewest_changes).offers(n)
+        found = guaranteed(gate, offers, n, words)
+        return enduring(self, found if made is None else promised(self, found, made))
 
     def promise(
         self, share: float, delta: float = DELTA, *, fewest_changes: bool = False, **request: Any
@@ -343,180 +339,8 @@ class Method(BaseEstimator):
         self._check_fitted("promise")
         self._check_request("promise", request)
         check_promise(self._where("promise"), share, delta)
-        return choose(self._promise_levels(fewest_changes, request), float(share), float(delta))
-
-    def _promise_levels(self, fewest_changes: bool, request: dict[str, Any]) -> list[Level]:
-        """Thresholds and what training rows say of each, for plans made as this request asks."""
-        asked = {name: value for name, value in request.items() if value is not None}
-        key = repr((fewest_changes, sorted(asked.items())))
-        if key not in self._levels:
-            ground = self._ground
-            if ground is None:
-                raise UserError(
-                    f"{self._where('promise')}: a promise is about real decisions, and rests on "
-                    "outcomes y; there are none here, since fit was given no y or since this "
-                    f"{type(self).__name__} does not keep them in a model file"
-                )
-            self._levels[key] = self._levels_from(ground, fewest_changes, asked)
-        return self._levels[key]
-
-    def _levels_from(
-        self, ground: Ground, fewest_changes: bool, request: dict[str, Any]
-    ) -> list[Level]:
-        people = ground.people()
-        if not ground.is_enough or len(people) == 0:
-            return []
-        gate = self._gate(self.encoder_.table(people, self._like), None)
-        offers = self._offer(gate, 1, fewest_changes, request)
-        own = gate.check(gate.rejected, offers.F_plus[:, 0])
-        return ground.levels(self.encoder_.from_features(own.F[own.holds]))
-
-    def _promised(self, plans: Plans, made: Promise) -> Plans:
-        """Plans that reach the promise's threshold; whose first one does not is told so: what was
-        tested is the method's first choice."""
-        assert self._ground is not None
-        reached = np.zeros(len(plans.shown), dtype=bool)
-        if len(reached) and made.threshold is not None:
-            scores = self._ground.score(self.encoder_.encode(plans.x_plus()))
-            reached = scores >= made.threshold
-        code, left = "no-promise" if made.holds else "cannot-promise", iter(reached)
-
-        def told(plan: Plan) -> Plan:
-            first, *others = ((each, next(left)) for each in plan.every)
-            if not first[1]:
-                about = (plan.person, "no-plan", plan.score_before, plan.cutoff)
-                return Plan(*about, reason_code=code, promise=made, language=plan.language)
-            rest = tuple(replace(each, promise=made) for each, fine in others if fine)
-            return replace(plan, promise=made, alternatives=rest)
-
-        return Plans(tuple(told(plan) if plan.every else plan for plan in plans))
-
-    def _enduring(self, plans: Plans) -> Plans:
-        """Plans that tell how they fare once h is trained again, or if done imprecisely."""
-        shown = plans.shown
-        if not shown:
-            return plans
-        Z = self.encoder_.encode(plans.x_plus())
-        moves = [
-            block.start
-            for block, fixed in zip(self.encoder_.blocks, self.rules_.immutable, strict=True)
-            if block.n_levels == 0 and not fixed
-        ]
-        shaken = imprecise(self._confidence, Z, np.array(moves, dtype=int), self.seed)
-        verifier: Verifier | None = getattr(self, "verifier_", None)
-        again = [None] * len(Z) if verifier is None else retrained(verifier.copies_, Z)
-        return plans.with_shown(
-            [{"imprecise": i, "retrained": r} for i, r in zip(shaken, again, strict=True)]
-        )
-
-    def _gate(self, X: pd.DataFrame, constraints: Any) -> Gate:
-        rules, relaxed = self._rules_of(constraints, X)
-        return Gate(
-            X,
-            menu=self.menu_,
-            h=self.classifier_,
-            encoder=self.encoder_,
-            cost=self.cost_,
-            rules=rules,
-            relaxed=relaxed,
-        )
-
-    def _rules_of(
-        self, constraints: Any, X: pd.DataFrame
-    ) -> tuple[RuleBook, Callable[[], list[Relaxed]]]:
-        """The rules in force, and what they are without each single one."""
-        rules = self._compiled(constraints, X)
-        if rules is None:
-            return self.rules_, lambda: relaxed_schema(self.rules_, self.encoder_)
-        return rules, lambda: relaxed_request(constraints, rules, self.encoder_, X)
-
-    def _offer(self, gate: Gate, n: int, fewest_changes: bool, request: dict[str, Any]) -> Offers:
-        """What this method has for the people whom h rejects, and how it weighs them."""
-        Z, safety = self.encoder_.from_features(gate.F), self._safety_asked(request)
-        found = self._found(gate, Z, max(n, FEWEST) if fewest_changes else n, request)
-        N, k, d = found.shape
-        if fewest_changes:
-            again = np.repeat(gate.rejected, k)
-            rows = self._with_fewest(gate, again, found.reshape(-1, d), safety)
-            found = rows.reshape(N, k, d)
-
-        def worth(person: np.ndarray, F_plus: Array) -> Array:
-            value = self._worth(Z[person], F_plus, safety)
-            if fewest_changes:
-                moved = ~unchanged(gate.F[person], F_plus) & ~gate.follows
-                value = value - CHANGE * moved.sum(axis=1)
-            return value
-
-        return Offers(
-            found,
-            worth,
-            reason=lambda person: self._reason(Z[person]),
-            log_prob=self._likelihood_of(gate.X, request),
-            draws=self._n_tried(request),
-            keep_first=not fewest_changes,
-        )
-
-    def _found(self, gate: Gate, Z: Array, n: int, request: dict[str, Any]) -> Array:
-        """(N, k, d) what the method itself has for each rejected person.
-
-        Whom no rule of the request binds is answered as if nobody had any; a method that knows
-        nothing of a request's rules has what they forbid put back as it was.
-        """
-        people, rules = gate.rejected, gate.rules
-        bound = np.zeros(len(people), dtype=bool)
-        if isinstance(rules, RequestRules):
-            bound = ~rules.is_free[people]
-        told = "constraints" in inspect.signature(self._recourse).parameters
-        parts, order = [np.zeros((0, 1, gate.F.shape[1]))], [np.zeros(0, dtype=int)]
-        for rows in (np.flatnonzero(~bound), np.flatnonzero(bound)):
-            if len(rows) == 0:
-                continue
-            asked, some = dict(request), people[rows]
-            if isinstance(rules, RequestRules) and bound[rows[0]] and told:
-                asked["constraints"] = rules.take(some)
-            found = self._several(Z[some], KeyedNoise(self.seed), n, **asked)
-            N, k, d = found.shape
-            again = np.repeat(some, k)
-            kept = _reverted(rules.take(again), gate.F[again], found.reshape(-1, d))
-            kept = rules.settle(gate.F[again], kept)
-            parts.append(kept.reshape(N, k, d))
-            order.append(rows)
-        if len(parts) == 1:
-            return parts[0]
-        return np.concatenate(parts[1:])[np.argsort(np.concatenate(order))]
-
-    def _with_fewest(self, gate: Gate, person: np.ndarray, F_plus: Array, safety: float) -> Array:
-        """x_plus with every change undone that h and the verifier do not need."""
-        verifier = getattr(self, "verifier_", None)
-        if verifier is None:
-            raise UserError(
-                f"{self._where('plans')}: fewest_changes needs a verifier, which this "
-                f"{type(self).__name__} has not: by the model alone, plans that undo what they can "
-                "end at the edge of the decision. Use GenRe, or nearest neighbours with "
-                "gamma='auto'"
-            )
-        F = gate.F[person]
-        return fewest(
-            F,
-            F_plus,
-            verifier,
-            self._confidence,
-            self.encoder_,
-            safety,
-            feasible=lambda rows, trial: gate.rules.take(person[rows]).feasible(F[rows], trial),
-            settle=gate.rules.settle,
-        )
-
-    def _likelihood_of(
-        self, X: pd.DataFrame, request: dict[str, Any]
-    ) -> Callable[[np.ndarray, pd.DataFrame], Array] | None:
-        if not hasattr(self, "log_prob"):
-            return None
-        known = inspect.signature(self.log_prob).parameters
-        asked = {name: value for name, value in request.items() if name in known}
-        return lambda person, X_plus: np.asarray(
-            self.log_prob(X_plus, given=X.iloc[person], **asked), dtype=float
-        )
+        levels = promise_levels(self, request, fewest_changes=fewest_changes)
+        return choose(levels, float(share), float(delta))
 
     def kept_rows(self) -> Array | None:
         """(n, D) training rows of accepted people that a model file of this method would hold, to
@@ -582,13 +406,9 @@ class Method(BaseEstimator):
         return self.classifier_.confidence(scores)
 
     def _fit_verifier(self, rows: TrainingRows) -> Verifier:
-        numbers = [
-            block.start
-            for block, blank in zip(self.encoder_.blocks, self.blank_.mask, strict=True)
-            if block.n_levels == 0 and not blank
-        ]
+        numbers = self.encoder_.number_columns(~self.blank_.mask)
         verifier = Verifier(self.seed, self.blank_.rows)
-        return verifier.fit(rows.Z, rows.favourable, rows.confidence, np.array(numbers, dtype=int))
+        return verifier.fit(rows.Z, rows.favourable, rows.confidence, numbers)
 
     def _restored_verifier(self, arrays: dict[str, np.ndarray]) -> Verifier | None:
         if not arrays:
@@ -624,10 +444,7 @@ class Method(BaseEstimator):
         projected = self.encoder_.to_features(self.encoder_.project(clipped))
         legal = self.rules_.revert(F, np.where(same, F, projected))
         if request is not None:
-            for j in range(F.shape[1]):
-                legal[:, j] = np.where(
-                    request.allowed(j, F[:, j], legal[:, j]), legal[:, j], F[:, j]
-                )
+            legal = revert(request, F, legal)
         legal = self._settled(F, legal, request)
         return self.encoder_.from_features(legal)
 
@@ -695,15 +512,6 @@ def usual(F: Array) -> Array:
         if len(values):
             answer[j] = values[counts.argmax()]
     return answer
-
-
-def _reverted(rules: RuleBook, F: Array, F_plus: Array) -> Array:
-    """F_plus with what the rules do not let change put back: draws may know less than a request."""
-    F_plus = F_plus.copy()
-    for j in range(F.shape[1]):
-        broken = ~rules.allowed(j, F[:, j], F_plus[:, j])
-        F_plus[broken, j] = F[broken, j]
-    return F_plus
 
 
 def reading(h: Classifier, encoder: TableEncoder) -> Classifier:
