@@ -87,6 +87,14 @@ def match_codes(F: Array, rules: Rules, edges: tuple[np.ndarray | None, ...]) ->
     return np.stack(columns, axis=1) if columns else np.zeros((len(F), 0))
 
 
+def is_matched(
+    F: Array, codes: np.ndarray, edges: tuple[np.ndarray | None, ...], rules: Rules
+) -> np.ndarray:
+    """(n,) booleans: does a target, by its codes and edges, agree with row i on every immutable?"""
+    known = {tuple(row) for row in codes}
+    return np.array([tuple(row) in known for row in match_codes(F, rules, edges)], dtype=bool)
+
+
 def masked_costs(
     Z: Array, F: Array, targets: Targets, members: np.ndarray, encoder: TableEncoder, rules: Rules
 ) -> torch.Tensor:

@@ -22,7 +22,6 @@ from torch.nn import functional
 
 from genrecourse.artifact import fill
 from genrecourse.encoding import Array, TableEncoder
-from genrecourse.errors import UserError
 from genrecourse.methods._gradient_search import chunks
 from genrecourse.methods.base import Method
 from genrecourse.training import TrainingPlan, TrainingReport, train
@@ -186,8 +185,7 @@ def fit_vae(
 
     tensors: what its loss reads, a row for each training row.
     """
-    if method.rules_.immutable.all():
-        raise UserError(f"{method._where('fit')}: every feature is immutable: nothing can change")
+    method._check_changeable()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(method.seed)
         vae = _make(method, make, config)

@@ -461,6 +461,11 @@ class Method(BaseEstimator):
         """The rules in force, if there are any that single features cannot keep by themselves."""
         return request or (self.rules_ if self.rules_.follows else None)
 
+    def _check_changeable(self) -> None:
+        """Refuse to learn where the schema lets nothing change."""
+        if self.rules_.immutable.all():
+            raise UserError(f"{self._where('fit')}: every feature is immutable: nothing can change")
+
     def _ready_classifier(self, X: pd.DataFrame, y: Any) -> Classifier:
         wrapped = Classifier.wrap(self.classifier)
         if wrapped.is_fitted:
@@ -478,6 +483,14 @@ class Method(BaseEstimator):
             seed=self.seed,
             progress=getattr(self, "progress", False),
         )
+
+    def _long(self, X: pd.DataFrame, Z_plus: Array, name: str) -> pd.DataFrame:
+        """k rows of Z_plus for each of X, as a table indexed (row, name)."""
+        k = len(Z_plus) // max(1, len(X))
+        like = X.iloc[np.repeat(np.arange(len(X)), k)]
+        table = self.encoder_.decode(Z_plus, like=like)
+        table.index = long_index(X, k, name)
+        return table
 
     def _ordered(self, X: pd.DataFrame) -> pd.DataFrame:
         self.encoder_.check(X)
@@ -512,6 +525,12 @@ def usual(F: Array) -> Array:
         if len(values):
             answer[j] = values[counts.argmax()]
     return answer
+
+
+def long_index(X: pd.DataFrame, k: int, name: str) -> pd.MultiIndex:
+    """(row, name) for k of something for each row of X."""
+    places = np.tile(np.arange(k), len(X))
+    return pd.MultiIndex.from_arrays([X.index.repeat(k), places], names=["row", name])
 
 
 def reading(h: Classifier, encoder: TableEncoder) -> Classifier:

@@ -95,12 +95,7 @@ class DiCE(GradientMethod):
         points = np.repeat(Z[:, None, :], k, axis=1)
         if rejected.any():
             points[rejected] = self._points(Z[rejected], KeyedNoise(self.seed), k)
-        like = X.iloc[np.repeat(np.arange(len(X)), k)]
-        table = self.encoder_.decode(points.reshape(len(like), -1), like=like)
-        table.index = pd.MultiIndex.from_arrays(
-            [like.index, np.tile(np.arange(k), len(X))], names=["row", "choice"]
-        )
-        return table
+        return self._long(X, points.reshape(len(X) * k, -1), "choice")
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         return self._points(Z, noise, self.k)[:, 0]

@@ -11,7 +11,7 @@ from genrecourse.artifact import under
 from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import draw_from_q
-from genrecourse.genre.pairs import blocks, make_targets, match_codes
+from genrecourse.genre.pairs import blocks, is_matched, make_targets
 from genrecourse.methods._diffusion import DenoiserConfig
 from genrecourse.methods._tabsyn import TabSynMethod, check_count
 from genrecourse.methods._tabsyn_vae import VAEConfig
@@ -114,9 +114,8 @@ class TabSynQ(TabSynMethod):
 
     def _reason(self, Z: Array) -> np.ndarray:
         """`no-feasible-target`: no synthetic row shares this person's immutables."""
-        codes = match_codes(self.encoder_.to_features(Z), self.rules_, self.targets_.edges)
-        known = {tuple(row) for row in self.targets_.codes}
-        found = [tuple(row) in known for row in codes]
+        F, known = self.encoder_.to_features(Z), (self.targets_.codes, self.targets_.edges)
+        found = is_matched(F, *known, self.rules_)
         return np.where(found, "not-accepted", "no-feasible-target").astype(object)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
