@@ -224,7 +224,10 @@ def test_the_config_hash_is_of_all_that_is_frozen(monkeypatch: pytest.MonkeyPatc
     assert config(lam=4.0) != usual
     constants = entries._constants()
     for name in (
-        *("genrecourse.methods.auto.GAMMA_GRID", "genrecourse.methods.genre.TEMPERATURE_GRID"),
+        *(
+            "genrecourse.methods.auto.GAMMA_GRID",
+            "genrecourse.methods._genre_sampling.TEMPERATURE_GRID",
+        ),
         *("genrecourse.judge.TRUST_AT", "genrecourse.verifier.INLIER_AT"),
         *("genrecourse.genre.select.SHORTLIST", "genrecourse.genre.bins.KEEP_REACH"),
         "genrecourse.methods.nearest.CANDIDATES",

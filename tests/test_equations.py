@@ -1445,7 +1445,7 @@ def test_sources_and_targets_are_those_of_the_paper(monkeypatch: pytest.MonkeyPa
     X, y = _credit()
     h = _score(X)
     seen: list[tuple[np.ndarray, Targets]] = []
-    real = methods.genre.make_pairs
+    real = methods._genre_pairs.make_pairs
 
     def spy(Z: np.ndarray, F: np.ndarray, targets: Targets, *rest: Any, **named: Any) -> Pairs:
         seen.append((F, targets))
@@ -1454,7 +1454,7 @@ def test_sources_and_targets_are_those_of_the_paper(monkeypatch: pytest.MonkeyPa
     def rows(*tables: np.ndarray) -> list[tuple[float, ...]]:
         return sorted(map(tuple, np.concatenate(tables).round(9).tolist()))
 
-    monkeypatch.setattr(methods.genre, "make_pairs", spy)
+    monkeypatch.setattr(methods._genre_pairs, "make_pairs", spy)
     for sources in ("labelled", "rejected"):
         seen.clear()
         method = _genre(sources=sources).fit(X, y)

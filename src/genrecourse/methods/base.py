@@ -405,16 +405,6 @@ class Method(BaseEstimator):
         scores = self.classifier_.score_encoded(Z, self.encoder_, self._like)
         return self.classifier_.confidence(scores)
 
-    def _fit_verifier(self, rows: TrainingRows) -> Verifier:
-        numbers = self.encoder_.number_columns(~self.blank_.mask)
-        verifier = Verifier(self.seed, self.blank_.rows)
-        return verifier.fit(rows.Z, rows.favourable, rows.confidence, numbers)
-
-    def _restored_verifier(self, arrays: dict[str, np.ndarray]) -> Verifier | None:
-        if not arrays:
-            return None
-        return Verifier.from_arrays(arrays, self.encoder_.width, self.blank_.rows)
-
     def _reason(self, Z: Array) -> np.ndarray:
         """Why a row of Z whose recourse h rejects could not be helped."""
         return np.full(len(Z), "not-accepted", dtype=object)

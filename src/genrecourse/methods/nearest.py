@@ -6,26 +6,23 @@ from typing import Any, Literal
 
 import numpy as np
 
-from genrecourse.artifact import under, within
 from genrecourse.encoding import Array
 from genrecourse.errors import UserError
-from genrecourse.genre.pairs import make_targets, nearest, nearest_within
-from genrecourse.genre.refine import refine
-from genrecourse.genre.select import expected_score
-from genrecourse.judge import CrossFittedJudge
-from genrecourse.methods.auto import choose_gamma, clean
-from genrecourse.methods.base import Method, TrainingRows
+from genrecourse.genre.pairs import make_targets
+from genrecourse.methods._verified_method import VerifiedMethod
+from genrecourse.methods.auto import clean
+from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import check_safety
 from genrecourse.noise import KeyedNoise
 from genrecourse.requests import RequestRules
 from genrecourse.schema import Schema
-from genrecourse.verifier import Verifier
 
 OFFERED = 4  # nearest targets for each plan asked for, where several are
 CANDIDATES = 64  # nearest targets that a verifier chooses from
+LOOKED_AT = 400  # rejected rows that the choice of gamma looks at
 
 
-class NearestNeighbour(Method):
+class NearestNeighbour(VerifiedMethod):
     """x+ = argmin C(x, x+) over training rows with h > gamma, immutables carried over.
 
     The limit of GenRe's Q as lam grows, and the floor in each table: what does a model add to it?
@@ -38,9 +35,6 @@ class NearestNeighbour(Method):
     refine: put back what x has wherever the verifier lets it, as GenRe does.
     safety: from as cheap as possible (0) to as safe as possible (1), where a verifier is at work.
     """
-
-    _keeps_ground = True
-    _knows_roles = True
 
     def __init__(
         self,
@@ -78,45 +72,26 @@ class NearestNeighbour(Method):
                 f"NearestNeighbour.fit: none of {len(rows.Z)} rows is accepted with gamma "
                 f"{self.gamma_}; lower gamma"
             )
-        self.targets_ = make_targets(rows.Z[keep], rows.F[keep], self.rules_, self.n_bins)
-        self.verifier_: Verifier | None = None
+        self._set_targets(rows.F[keep])
+        self.verifier_ = None
         if self.gamma == "auto" or self.refine:
             self.verifier_ = self._fit_verifier(rows)
 
+    def _set_targets(self, F: Array) -> None:
+        self.targets_ = make_targets(self.encoder_.from_features(F), F, self.rules_, self.n_bins)
+
     def _clean(self, rows: TrainingRows, keep: np.ndarray) -> np.ndarray:
         """Choose gamma and leave out what a judge does not vouch for, as GenRe does."""
-        judge = CrossFittedJudge(self.seed, blank=self.blank_.rows)
-        judge.fit(rows.Z, rows.favourable)
+        judge, accepted = self._judge(rows), np.flatnonzero(keep)
         rejected = np.flatnonzero(~rows.favourable & (rows.confidence <= 0.5))
-        self.gamma_, _ = choose_gamma(
-            rows,
-            np.random.default_rng(self.seed).permutation(rejected)[:400],
-            np.flatnonzero(keep),
-            judge,
-            self.encoder_,
-            self.rules_,
-            lam=self.lam,
-            n_bins=self.n_bins,
-            seed=self.seed,
-        )
-        found = clean(rows, np.flatnonzero(keep), judge, self.rules_)
+        some = np.random.default_rng(self.seed).permutation(rejected)[:LOOKED_AT]
+        self.gamma_, _ = self._best_gamma(rows, some, accepted, judge, self.lam)
+        found = clean(rows, accepted, judge, self.rules_)
         return np.isin(np.arange(len(keep)), found)
 
-    def kept_rows(self) -> Array | None:
-        more = super().kept_rows()
-        return self.targets_.Z if more is None else np.concatenate([self.targets_.Z, more])
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        arrays = {"targets": self.targets_.F}
-        if self.verifier_ is not None:
-            arrays |= under("verifier", self.verifier_.arrays())
-        return {"gamma": self.gamma_}, arrays
-
     def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.gamma_, F = state["gamma"], arrays["targets"]
-        self.targets_ = make_targets(self.encoder_.from_features(F), F, self.rules_, self.n_bins)
-        learned = within("verifier", arrays)
-        self.verifier_ = self._restored_verifier(learned)
+        super()._restore(state, arrays)
+        self._set_targets(arrays["targets"])
 
     def _recourse(
         self,
@@ -127,30 +102,17 @@ class NearestNeighbour(Method):
         constraints: RequestRules | None = None,
     ) -> Array:
         safety = self.safety if safety is None else safety
-        F, verifier = self.encoder_.to_features(Z), self.verifier_
-        k = CANDIDATES if self.gamma == "auto" else 1
-        if constraints is None:
-            F_plus, cost = nearest(Z, F, self.targets_, self.encoder_, self.rules_, k)
-            F_plus = self._settled(F[:, None], F_plus)
-        else:
-            F_plus, cost = nearest_within(F, self.targets_, constraints, k, self._confidence)
+        F, k = self.encoder_.to_features(Z), CANDIDATES if self.gamma == "auto" else 1
+        F_plus, cost = self._nearest(Z, k, constraints)
         chosen = F_plus[:, 0]
-        if verifier is not None and k > 1:
+        if self.verifier_ is not None and k > 1:
             Z_plus = self.encoder_.from_features(F_plus.reshape(len(F) * k, -1))
             confidence = self._confidence(Z_plus).reshape(len(F), k)
-            score = expected_score(
-                Z_plus.reshape(len(F), k, -1),
-                np.where(np.isfinite(cost), confidence, 0.0),
-                cost,
-                verifier,
-                n_features=F.shape[1],
-                margin=0.5,
-                safety=safety,
-            )
+            known = np.where(np.isfinite(cost), confidence, 0.0), cost
+            score = self._expected(F_plus, known, 0.5, safety)
             chosen = F_plus[np.arange(len(F)), score.argmax(axis=1)]
-        if verifier is not None and self.refine:
-            rules = self._whole(constraints)
-            chosen = refine(F, chosen, verifier, self._confidence, self.encoder_, safety, rules)
+        if self.verifier_ is not None and self.refine:
+            chosen = self._closer(F, chosen, safety, constraints)
         return self.encoder_.from_features(chosen)
 
     def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
@@ -158,20 +120,11 @@ class NearestNeighbour(Method):
         first = super()._several(Z, noise, n, **request)
         if n == 1:
             return first
-        F, k, rules = self.encoder_.to_features(Z), OFFERED * n, request.get("constraints")
-        if rules is None:
-            found, _ = nearest(Z, F, self.targets_, self.encoder_, self.rules_, k)
-            found = self._settled(F[:, None], found)
-        else:
-            found, _ = nearest_within(F, self.targets_, rules, k, self._confidence)
-        rows, again = found.reshape(-1, F.shape[1]), np.repeat(np.arange(len(F)), k)
-        mine = None if rules is None else rules.take(again)
+        rules = request.get("constraints")
+        found, _ = self._nearest(Z, OFFERED * n, rules)
         if self.verifier_ is not None and self.refine:
-            how = (self.verifier_, self._confidence, self.encoder_, self._safety_asked(request))
-            rows = refine(F[again], rows, *how, self._whole(mine))
-        legal = self._legal(Z[again], self.encoder_.from_features(rows), mine)
-        more = self.encoder_.to_features(legal).reshape(found.shape)
-        return np.concatenate([first, more], axis=1)
+            found = self._closer_each(Z, found, self._safety_asked(request), rules)
+        return np.concatenate([first, self._legal_each(Z, found, rules)], axis=1)
 
     def _n_tried(self, request: dict[str, Any]) -> int:
         return CANDIDATES if self.gamma == "auto" else 1
