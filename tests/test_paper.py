@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # paper/ is not installed
 
 from paper import cases, contours, figures, honesty, readme, runs, tables, targets, theory  # noqa: E402
-from paper.__main__ import ALL  # noqa: E402
+from paper.parts import ALL  # noqa: E402
 from paper.records import DATASETS, Results, published, published_rows  # noqa: E402
 
 TABLE_BLOCKS = {  # table of published.csv -> block of the page
