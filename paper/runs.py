@@ -110,14 +110,15 @@ def economies(size: Scale) -> list[str]:
 
 
 def _fewer_datasets() -> list[str]:
-    """Entries that a quick run has on some data sets only."""
-    said = []
-    for name in COMPARED:
-        for label, spec in read(name)["entries"].items():
-            kept = spec.get("quick_datasets")
-            if kept:
-                said.append(f"`{label}` on {', '.join(kept)} only")
-    return said
+    """Entries that a quick run has on some data sets only, or on none."""
+    fewer = [
+        (f"`{label}` ({', '.join(spec['for'])})", spec["quick_datasets"])
+        for name in COMPARED
+        for label, spec in read(name)["entries"].items()
+        if "quick_datasets" in spec
+    ]
+    some = [f"{entry} on {', '.join(kept)} only" for entry, kept in fewer if kept]
+    return [*some, "not run: " + ", ".join(entry for entry, kept in fewer if not kept)]
 
 
 # ---- entries ------------------------------------------------------------------------------------
