@@ -204,11 +204,12 @@ def run_at(config: str, size: Scale, name: str, seed: int, needed_by: str | None
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     place = seeds(config, size).index(seed)
+    witnesses = said["witnesses"] and name in said.get(size.name, {}).get("witnesses", [name])
     for rows, some in _by_rows(said, listed, place, size).items():
         with warnings.catch_warnings():
             # a results file is shared by several commands, data sets and seeds
             warnings.filterwarnings("ignore", message=".*belong to other runs")
-            compare(some, [name], [seed], rows=rows, output=file, witnesses=said["witnesses"])
+            compare(some, [name], [seed], rows=rows, output=file, witnesses=witnesses)
 
 
 def seeds(config: str, size: Scale) -> list[int]:
