@@ -50,7 +50,7 @@ def run_theory(size: Scale) -> None:
 
 def run_arrows(size: Scale) -> None:
     made = plane.cases(size.people_2d)
-    lines = plane.arrows(made)
+    lines = plane.arrows(made, size.steps_2d)
     write_lines(size.file("arrows"), lines)
     save(figures.plane(lines, made), size.images / "arrows.png", dpi=110)
 
@@ -63,7 +63,7 @@ def run_missing_arrows(size: Scale) -> None:
 
 
 def run_contours(size: Scale) -> None:
-    lines, shown = plane.densities(plane.cases(size.people_2d))
+    lines, shown = plane.densities(plane.cases(size.people_2d), size.steps_2d)
     write_lines(size.file("contours"), lines)
     save(figures.contours(shown), size.images / "contours.png")
 

@@ -52,6 +52,7 @@ class Scale:
     rows: int | None
     theory_repeats: int
     people_2d: int
+    steps_2d: int
     economies: tuple[str, ...]
 
     @property
@@ -87,6 +88,7 @@ def scale(name: str) -> Scale:
         None if said["rows"] == "all" else said["rows"],
         said["theory_repeats"],
         said["people_2d"],
+        said["steps_2d"],
         tuple(said.get("economies", ())),
     )
 
