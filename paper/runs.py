@@ -52,6 +52,7 @@ class Scale:
     rows: int | None
     theory_repeats: int
     people_2d: int
+    steps_2d: int
     economies: tuple[str, ...]
 
     @property
@@ -87,6 +88,7 @@ def scale(name: str) -> Scale:
         None if said["rows"] == "all" else said["rows"],
         said["theory_repeats"],
         said["people_2d"],
+        said["steps_2d"],
         tuple(said.get("economies", ())),
     )
 
@@ -110,14 +112,15 @@ def economies(size: Scale) -> list[str]:
 
 
 def _fewer_datasets() -> list[str]:
-    """Entries that a quick run has on some data sets only."""
-    said = []
-    for name in COMPARED:
-        for label, spec in read(name)["entries"].items():
-            kept = spec.get("quick_datasets")
-            if kept:
-                said.append(f"`{label}` on {', '.join(kept)} only")
-    return said
+    """Entries that a quick run has on some data sets only, or on none."""
+    fewer = [
+        (f"`{label}` ({', '.join(spec['for'])})", spec["quick_datasets"])
+        for name in COMPARED
+        for label, spec in read(name)["entries"].items()
+        if "quick_datasets" in spec
+    ]
+    some = [f"{entry} on {', '.join(kept)} only" for entry, kept in fewer if kept]
+    return [*some, "not run: " + ", ".join(entry for entry, kept in fewer if not kept)]
 
 
 # ---- entries ------------------------------------------------------------------------------------
@@ -203,11 +206,12 @@ def run_at(config: str, size: Scale, name: str, seed: int, needed_by: str | None
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     place = seeds(config, size).index(seed)
+    witnesses = said["witnesses"] and name in said.get(size.name, {}).get("witnesses", [name])
     for rows, some in _by_rows(said, listed, place, size).items():
         with warnings.catch_warnings():
             # a results file is shared by several commands, data sets and seeds
             warnings.filterwarnings("ignore", message=".*belong to other runs")
-            compare(some, [name], [seed], rows=rows, output=file, witnesses=said["witnesses"])
+            compare(some, [name], [seed], rows=rows, output=file, witnesses=witnesses)
 
 
 def seeds(config: str, size: Scale) -> list[int]:

@@ -3,7 +3,8 @@
     min over u of  ell(h(D(u))) + lam * C(x, D(u))
 
 Among the places on its way that h accepts, each row keeps the one with the lowest objective, so
-that lam decides between cheap and sure. (Public versions keep the cheapest, whatever lam is.)
+that lam decides between cheap and sure. (Public versions keep the cheapest, whatever lam is, and so
+does `cruds`.)
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 from genrecourse.artifact import under, weights, within
 from genrecourse.encoding import Array
 from genrecourse.methods._gradient_method import GradientMethod, ell
-from genrecourse.methods._gradient_search import SURELY, Optimizer, attempt
+from genrecourse.methods._gradient_search import SURELY, Optimizer, Rank, attempt
 from genrecourse.methods._vae import Make, VAEConfig, fit_vae, in_chunks, restore_vae
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import check_settings
@@ -110,7 +111,7 @@ class LatentDescent(GradientMethod):
 
         return loss
 
-    def _rank(self, lam: float) -> Callable[..., Array]:
+    def _rank(self, lam: float) -> Rank:
         objective = self._loss(lam)
 
         def rank(Z_plus: Array, Z: Array, confidence: Array, *_: Array) -> Array:

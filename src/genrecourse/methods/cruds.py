@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from genrecourse.errors import UserError
-from genrecourse.methods._gradient_search import Optimizer
+from genrecourse.methods._gradient_search import Optimizer, Rank, cheapest_valid
 from genrecourse.methods._latent_descent import LatentDescent
-from genrecourse.methods._subspace_vae import N_RELEVANT, SubspaceVAE
+from genrecourse.methods._subspace_vae import APART, N_RELEVANT, SubspaceVAE
 from genrecourse.methods._vae import Make, VAEConfig, as_inputs
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import check_settings
@@ -19,7 +19,7 @@ from genrecourse.schema import Schema
 
 
 class CRUDS(LatentDescent):
-    """min over w of  ell(h(D(w, z))) + lam * C(x, D(w, z)),  z = E_z(x) fixed, w from E_w(x, 0) on.
+    """min over w of  ell(h(D(w, z))) + lam * C(x, D(w, z)),  z = E_z(x) fixed, w from E[w | y+] on.
 
     Downs, Chu, Yacoby, Doshi-Velez & Pan, "CRUDS: Counterfactual Recourse Using Disentangled
     Subspaces", ICML workshop on human interpretability 2020. The VAE keeps what tells favourable
@@ -27,12 +27,13 @@ class CRUDS(LatentDescent):
 
     It fails where two numbers are too few to say what an outcome hangs on: then whoever moves in w
     comes out alike, and dear. Where h and the outcomes disagree, moving towards favourable outcomes
-    need not convince h.
+    need not convince h. Nothing keeps w near its prior while it moves: at a small lam it goes on
+    to where h is ever surer and nobody is, so a row keeps the cheapest accepted place on its way.
 
-    Departs from public versions: w starts where x is, not at random; immutables are told to the
-    decoder instead of overwritten afterwards; distance is the schema's cost, not squared; a row
-    keeps the place with the lowest objective among those that h accepts once they are legal, so
-    that lam is heard; for how long the VAE is trained, see `VAEConfig`.
+    Departs from public versions: w starts at the centre of its prior for favourable outcomes, not
+    at random (from where x is, a quarter of the people of nested compas never got out of the region
+    that h rejects); immutables are told to the decoder instead of overwritten afterwards; distance
+    is the schema's cost, not squared; for how long the VAE is trained, see `VAEConfig`.
 
     lam: the price of a unit of cost; `recourse(X, lam=...)` asks for another.
     lr, steps: of RMSprop, in the latent space.
@@ -87,7 +88,12 @@ class CRUDS(LatentDescent):
         return as_inputs(rows.Z), y, weight
 
     def _codes(self, Z: Tensor) -> Tensor:
-        return self.vae_.encode(Z, torch.zeros(len(Z)))  # h rejected them: y is 0
+        codes = self.vae_.encode(Z, torch.zeros(len(Z)))
+        wanted = torch.full((len(Z), N_RELEVANT), APART)
+        return torch.cat([wanted, codes[:, N_RELEVANT:]], dim=1)
+
+    def _rank(self, lam: float) -> Rank:
+        return cheapest_valid(self.cost_)
 
     def _n_moving(self) -> int:
         return N_RELEVANT
