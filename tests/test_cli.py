@@ -442,7 +442,7 @@ def test_every_command_is_known() -> None:
 def test_the_examples_in_the_help_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order in which a reader would try them."""
     monkeypatch.setattr("genrecourse.demo.GenRe", METHODS["genre"])
-    shutil.copy(REPOSITORY / "policies" / "german.toml", "german.toml")
+    shutil.copytree(REPOSITORY / "policies", "policies")
     for name in COMMANDS:
         words = _example(_commands()[name])
         done = run(*words)

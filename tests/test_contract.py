@@ -164,6 +164,16 @@ class Ages(After):
         return X_plus.assign(age=X_plus["age"] + 1)
 
 
+class LooksAtSex(After):
+    """Keeps its advice from men."""
+
+    def spoil(self, X: pd.DataFrame, X_plus: pd.DataFrame) -> pd.DataFrame:
+        kept = X_plus.copy()
+        men = X["sex"].eq("m") if "sex" in X else pd.Series(False, X.index)
+        kept.loc[men] = X.loc[men]
+        return kept
+
+
 class AllIsWell(Base):
     def assess(self, X: pd.DataFrame, X_plus: pd.DataFrame) -> pd.DataFrame:
         return super().assess(X, X_plus).assign(status="ok")
@@ -290,6 +300,7 @@ SPOILT = [
     (GoesMissing, "missing_values"),
     (MovesTheAccepted, "accepted_rows"),
     (Ages, "rules"),
+    (LooksAtSex, "roles"),
     (AllIsWell, "assess"),
     (ShowsWhatFails, "plans"),
     (FirstIsSpecial, "row_order"),

@@ -6,6 +6,7 @@ import ast
 import importlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -208,6 +209,7 @@ def test_every_code_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(datasets, "DATASETS", dict(datasets.DATASETS))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    shutil.copytree(ROOT / "policies", "policies")
     with patch.dict(METHODS):  # a page may add one
         run_page(page, tmp_path)
 

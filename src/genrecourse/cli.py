@@ -294,7 +294,8 @@ def explain(
 
 
 @app.command(
-    name="policy", epilog="Example: genrecourse policy policy.toml german.csv --model model"
+    name="policy",
+    epilog="Example: genrecourse policy policies/german.toml german.csv --model model",
 )
 def check_policy(
     file: Annotated[Path, typer.Argument(help="The policy, a .toml.")],

@@ -183,6 +183,11 @@ class TableEncoder:
         )[list(like.columns)]
 
 
+def as_it_is(Z: Array) -> Array:
+    """Rows in which nothing is hidden: what `roles.Blank.rows` is without protected features."""
+    return Z
+
+
 def unchanged(F: Array, F_plus: Array) -> np.ndarray:
     """(n, d) booleans: is feature j of row i as it was? Missing stays missing counts as so."""
     with np.errstate(invalid="ignore"):

@@ -24,7 +24,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.utils.class_weight import compute_sample_weight
 
 from genrecourse.cost import Cost
-from genrecourse.encoding import TOLERANCE, Array, TableEncoder
+from genrecourse.encoding import TOLERANCE, Array, TableEncoder, as_it_is
 from genrecourse.errors import UserError
 from genrecourse.threads import n_jobs
 
@@ -168,7 +168,7 @@ class CrossFittedJudge:
         min_leaf: int = 5,
         calibrated: bool = False,
         copies_together: bool = False,
-        blank: Callable[[Array], Array] = lambda Z: Z,
+        blank: Callable[[Array], Array] = as_it_is,
     ):
         self.seed = seed
         self.n_folds = n_folds

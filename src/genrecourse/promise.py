@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 
 from genrecourse.binomial import at_least, at_most
 from genrecourse.cost import Cost
-from genrecourse.encoding import Array
+from genrecourse.encoding import Array, as_it_is
 from genrecourse.errors import UserError
 from genrecourse.heldout import HeldOutScore
 from genrecourse.juries import jury_p_value, make_juries
@@ -50,10 +50,6 @@ ENOUGH = 0.8  # a finer basis that serves so many of the people goes before a co
 # ---- the rows it rests on -------------------------------------------------------------------
 
 
-def _all_of(Z: Array) -> Array:
-    return Z
-
-
 class Ground:
     """Training rows with their outcomes, and the score that is made from them when first asked.
 
@@ -67,7 +63,7 @@ class Ground:
         rejected: np.ndarray,
         cost: Cost,
         seed: int,
-        blank: Callable[[Array], Array] = _all_of,
+        blank: Callable[[Array], Array] = as_it_is,
     ):
         self.Z, self.favourable, self.rejected = Z, favourable, rejected
         self.cost, self.seed, self.blank = cost, seed, blank
@@ -80,7 +76,7 @@ class Ground:
         rejected: np.ndarray,
         cost: Cost,
         seed: int,
-        blank: Callable[[Array], Array] = _all_of,
+        blank: Callable[[Array], Array] = as_it_is,
     ) -> Ground:
         """Of at most `ROWS` training rows. rejected: (n,) booleans, whom h turns down."""
         keep = np.sort(np.random.default_rng([seed, 6]).permutation(len(Z))[:ROWS])
@@ -134,7 +130,7 @@ class Ground:
         arrays: dict[str, np.ndarray],
         cost: Cost,
         seed: int,
-        blank: Callable[[Array], Array] = _all_of,
+        blank: Callable[[Array], Array] = as_it_is,
     ) -> Ground:
         """The inverse of `arrays`; a score that was not made yet is made when asked, the same."""
         ground = cls(arrays["Z"], arrays["favourable"], arrays["rejected"], cost, seed, blank)

@@ -25,7 +25,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from genrecourse.artifact import fill, weights
 from genrecourse.copies import Copies, fit_copies
-from genrecourse.encoding import Array
+from genrecourse.encoding import Array, as_it_is
 from genrecourse.judge import RARE, trust
 from genrecourse.outliers import Outliers
 from genrecourse.threads import n_jobs
@@ -71,7 +71,7 @@ class Verifier:
     is given with it and may rest on all of it.
     """
 
-    def __init__(self, seed: int = 0, blank: Callable[[Array], Array] = lambda Z: Z):
+    def __init__(self, seed: int = 0, blank: Callable[[Array], Array] = as_it_is):
         self.seed = seed
         self.blank = blank
 
@@ -208,7 +208,7 @@ class Verifier:
         cls,
         arrays: dict[str, np.ndarray],
         n_columns: int,
-        blank: Callable[[Array], Array] = lambda Z: Z,
+        blank: Callable[[Array], Array] = as_it_is,
     ) -> Verifier:
         """The inverse of `arrays`."""
 

@@ -72,7 +72,7 @@ class TAP(GradientMethod):
         self.steps = steps
         self.sure = sure
         self.epochs = epochs
-        self.verifier_lr = verifier_lr
+        self.pair_verifier_lr = verifier_lr
         self.batch_size = batch_size
         self.max_batches = max_batches
 
@@ -83,7 +83,7 @@ class TAP(GradientMethod):
     def _fit(self, rows: TrainingRows) -> None:
         check_settings(
             self._where("fit"),
-            above_zero={"lr": self.lr, "verifier_lr": self.verifier_lr},
+            above_zero={"lr": self.lr, "verifier_lr": self.pair_verifier_lr},
             from_zero={"lam": self.lam, "sure": self.sure},
             counts={
                 name: getattr(self, name)
@@ -95,13 +95,13 @@ class TAP(GradientMethod):
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         state, arrays = super()._state()
-        return state, {**arrays, **under("verifier", weights(self.verifier_))}
+        return state, {**arrays, **under("verifier", weights(self.pair_verifier_))}
 
     def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super()._restore(state, arrays)
         with torch.device("meta"):
-            self.verifier_ = MLP(2 * self.encoder_.width, HIDDEN)
-        fill(self.verifier_, within("verifier", arrays))
+            self.pair_verifier_ = MLP(2 * self.encoder_.width, HIDDEN)
+        fill(self.pair_verifier_, within("verifier", arrays))
 
     # ---- the verifier -------------------------------------------------------------------------
 
@@ -115,27 +115,27 @@ class TAP(GradientMethod):
             )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            self.verifier_ = MLP(2 * rows.Z.shape[1], HIDDEN)
+            self.pair_verifier_ = MLP(2 * rows.Z.shape[1], HIDDEN)
 
         def loss(batch: tuple[Tensor, Tensor]) -> Tensor:
-            return binary_cross_entropy_with_logits(self.verifier_.logits(batch[0]), batch[1])
+            return binary_cross_entropy_with_logits(self.pair_verifier_.logits(batch[0]), batch[1])
 
         per_epoch = -(-len(used) // self.batch_size)
         plan = TrainingPlan(
             steps=min(self.epochs * per_epoch, self.max_batches),
-            lr=self.verifier_lr,
+            lr=self.pair_verifier_lr,
             schedule="constant",
             eval_every=0,
         )
         pairs = _pairs(rows.Z[used], rows.favourable[used], self.batch_size, self.seed)
-        done = train(self.verifier_, loss, pairs, plan)
+        done = train(self.pair_verifier_, loss, pairs, plan)
         held = order[: len(order) - len(used)]
         report: dict[str, float] = {"batches": done.steps}
         self.fit_report_ = {"verifier": report}
         if np.unique(rows.favourable[held]).size == 2:
             both, differ = next(_pairs(rows.Z[held], rows.favourable[held], 4096, self.seed))
             with torch.no_grad():
-                right = ((self.verifier_(both) > 0.5) == (differ > 0.5)).double().mean()
+                right = ((self.pair_verifier_(both) > 0.5) == (differ > 0.5)).double().mean()
             report["right_on_held_out_pairs"] = round(float(right), 4)
 
     def _verify(self, Z: Array, Z_plus: Array) -> Array:
@@ -143,7 +143,7 @@ class TAP(GradientMethod):
         both = np.concatenate([np.broadcast_to(Z, Z_plus.shape), Z_plus], axis=-1)
         flat = torch.tensor(both.reshape(-1, both.shape[-1]), dtype=torch.float32)
         with torch.no_grad():
-            return self.verifier_(flat).double().numpy().reshape(Z_plus.shape[:-1]).round(4)
+            return self.pair_verifier_(flat).double().numpy().reshape(Z_plus.shape[:-1]).round(4)
 
     # ---- the search ---------------------------------------------------------------------------
 
