@@ -349,6 +349,18 @@ def test_when_nothing_may_change_it_is_said() -> None:
     assert [o.rule for o in plan.openings] == ["income stays as it is"]
 
 
+def test_a_net_is_not_asked_about_no_rows() -> None:
+    """One person for whom nothing is left to try, and the library's own model."""
+    X, schema = three()
+    h = fit_mlp(X, X["income"] > 4, schema, config=MLPConfig(epochs=1), favourable=True)
+    h.cutoff = float(np.median(h.score(X)))
+    assert h.score(X.iloc[:0]).shape == (0,)
+    method = Offering(h, schema).fit(X)
+    one = X[~h.accepts(X)].head(1)
+    (plan,) = method.plans(one, constraints=Constraints(lock=("income", "years")))
+    assert (plan.status, plan.reason_code) == ("no-plan", "nothing-may-change")
+
+
 def test_a_person_beyond_help_has_a_reason_and_no_rule_is_blamed() -> None:
     X, schema = three()
     (plan,) = Offering(lambda X: np.full(len(X), 0.2), schema).fit(X).plans(ONE)
