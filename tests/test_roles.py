@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from genrecourse import Classifier, GenRe, NearestNeighbour, Schema, UserError, load
+from genrecourse.audit.measures import measure
 from genrecourse.checks import broken_rules
 from genrecourse.classifier import MLPConfig, fit_mlp
 from genrecourse.constraints import Rules
@@ -337,6 +338,29 @@ def test_what_is_protected_decides_no_plan(genre: GenRe) -> None:
         genre.recourse(FLIPPED, constraints=rules).assign(sex=0),
         genre.recourse(PEOPLE, constraints=rules).assign(sex=0),
     )
+
+
+def test_what_is_protected_decides_nothing_that_an_audit_measures() -> None:
+    """Every number of everybody, also what copies of h say, and whose row a plan copies."""
+    method = fitted(NearestNeighbour, gamma="auto")
+    first, second = measure(method, PEOPLE, {}), measure(method, FLIPPED, {})
+    assert first.values.keys() == second.values.keys() >= {"robust", "noise", "training_row"}
+    for name, values in first.values.items():
+        np.testing.assert_array_equal(values, second.values[name], err_msg=name)
+
+
+def test_a_copy_of_a_training_row_is_one_whatever_its_sex() -> None:
+    """Nothing follows here, so that nearest neighbours end at a row that the model file holds."""
+    columns = ["income", "debt", "sex", "hours"]
+    schema = Schema.infer(X[columns]).with_feature("sex", role="protected")
+
+    def h(X: pd.DataFrame) -> np.ndarray:
+        return np.where(X["hours"] - X["debt"] > 20, 0.9, 0.1)
+
+    method = NearestNeighbour(h, schema).fit(X[columns])
+    told = measure(method, PEOPLE[columns], {}).values["training_row"]
+    assert (told[~np.isnan(told)] == 1).all()
+    assert (~np.isnan(told)).sum() > 5
 
 
 def test_a_request_may_rule_on_a_ratio(genre: GenRe) -> None:

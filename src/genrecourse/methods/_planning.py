@@ -218,9 +218,9 @@ def enduring(method: Method, plans: Plans) -> Plans:
         return plans
     Z = method.encoder_.encode(plans.x_plus())
     moves = method.encoder_.number_columns(~method.rules_.immutable)
-    shaken = imprecise(method._confidence, Z, moves, method.seed)
+    shaken = imprecise(method._confidence, Z, moves, method.seed, method.blank_.rows)
     verifier = getattr(method, "verifier_", None)
-    again = [None] * len(Z) if verifier is None else retrained(verifier.copies_, Z)
+    again = [None] * len(Z) if verifier is None else retrained(verifier.votes(Z))
     return plans.with_shown(
         [{"imprecise": i, "retrained": r} for i, r in zip(shaken, again, strict=True)]
     )

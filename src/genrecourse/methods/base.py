@@ -344,9 +344,11 @@ class Method(BaseEstimator):
 
     def kept_rows(self) -> Array | None:
         """(n, D) training rows of accepted people that a model file of this method would hold, to
-        be compared with; None where it holds none."""
+        be compared with; None where it holds none. Protected features are blank in them."""
         verifier = getattr(self, "verifier_", None)
-        return np.concatenate(verifier.like_) if isinstance(verifier, Verifier) else None
+        if not isinstance(verifier, Verifier):
+            return None
+        return self.blank_.rows(np.concatenate(verifier.like_))
 
     # ---- for authors --------------------------------------------------------------------------
 
