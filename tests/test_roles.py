@@ -20,7 +20,7 @@ from genrecourse.constraints import Rules
 from genrecourse.cost import Cost
 from genrecourse.encoding import TableEncoder
 from genrecourse.methods.growing_spheres import GrowingSpheres
-from genrecourse.requests import compile_constraints
+from genrecourse.requests import Constraints, compile_constraints
 from genrecourse.roles import Blank, read_by
 
 RATIO = "debt / income"
@@ -361,6 +361,31 @@ def test_a_copy_of_a_training_row_is_one_whatever_its_sex() -> None:
     told = measure(method, PEOPLE[columns], {}).values["training_row"]
     assert (told[~np.isnan(told)] == 1).all()
     assert (~np.isnan(told)).sum() > 5
+
+
+@pytest.mark.parametrize("kind", [NearestNeighbour, GrowingSpheres])
+def test_noise_moves_what_follows_from_it_once(kind: Any) -> None:
+    """h reads the age alone, which time moves and noise does not: no try can fail, and nobody is
+    aged twice. Then a ratio alone: it moves with the noise on its parts."""
+    after = 30 + 1  # everybody accepted is of this age at least
+
+    def old(X: pd.DataFrame) -> np.ndarray:
+        return np.where((X["age"] >= after) & (X["age"] < after + 1), 0.9, 0.1)
+
+    table = X.assign(age=X["age"].where(X["age"] != after, 35))
+    rows = PEOPLE.assign(age=30)
+    for plan in kind(old, SCHEMA).fit(pd.concat([table, X.assign(age=after)])).plans(rows):
+        assert plan.status == "ok"
+        assert (plan.imprecise.k, plan.imprecise.n) == (32, 32)
+
+    def ratio(X: pd.DataFrame) -> np.ndarray:
+        return np.where(X["ratio"] <= 0.5, 0.9, 0.1)
+
+    one = PEOPLE[:1].assign(income=20.0, debt=40.0, ratio=2.0)
+    rules = Constraints(allowed={"debt": (10,)}, lock=("income", "hours"))
+    (plan,) = kind(ratio, SCHEMA).fit(X).plans(one, constraints=rules)
+    assert plan.status == "ok"
+    assert 0 < plan.imprecise.k < 32  # at the very edge: noise on debt or income crosses it
 
 
 def test_a_request_may_rule_on_a_ratio(genre: GenRe) -> None:

@@ -326,7 +326,7 @@ class Method(BaseEstimator):
         words, gate = Wording.of(language), make_gate(self, self._ordered(X), constraints)
         offers = Planner(self, gate, request, fewest_changes=fewest_changes).offers(n)
         found = guaranteed(gate, offers, n, words)
-        return enduring(self, found if made is None else promised(self, found, made))
+        return enduring(self, gate, found if made is None else promised(self, found, made))
 
     def promise(
         self, share: float, delta: float = DELTA, *, fewest_changes: bool = False, **request: Any
