@@ -341,6 +341,15 @@ def test_values_that_a_request_names_are_tried_too() -> None:
     assert [c.after for c in plan.changes] == [6]
 
 
+def test_values_that_one_person_names_are_nobody_elses() -> None:
+    X = pd.DataFrame({"amount": np.repeat([1000.0, 3000.0, 5000.0], 5)})
+    method = Offering(lambda X: np.where(X["amount"] <= 3500, 0.9, 0.1), Schema.infer(X)).fit(X)
+    both = pd.DataFrame({"amount": [5000.0, 5000.0]}, index=["A", "B"])
+    plans = method.plans(both, constraints={"A": Constraints(allowed={"amount": (3456,)})})
+    assert [plan.changes[0].after for plan in plans] == [3456, 3000]
+    assert plans.of("B").to_json() == method.plans(both.loc[["B"]]).of("B").to_json()
+
+
 def test_when_nothing_may_change_it_is_said() -> None:
     X, schema = three()
     method = Offering(needs("income", 5), schema).fit(X)

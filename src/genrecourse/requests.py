@@ -338,9 +338,11 @@ class RequestRules:
         """Of some people: indices, with repeats if wanted, or a mask."""
         return replace(self, kind=self.kind[rows])
 
-    def named(self, j: int) -> Array:
-        """Values of feature j that somebody is allowed by name."""
-        return np.concatenate([np.zeros(0), *(s.listed[j] for s in self.stated if j in s.listed)])
+    def named(self, j: int) -> tuple[Array, np.ndarray]:
+        """Values of feature j that somebody is allowed by name, and (n,) who is given any."""
+        values = [one.listed[j] for one in self.stated if j in one.listed]
+        given = np.array([j in one.listed for one in self.stated])
+        return np.concatenate([np.zeros(0), *values]), given[self.kind]
 
     @property
     def is_free(self) -> np.ndarray:
