@@ -187,7 +187,7 @@ def test_a_classifier_with_another_cutoff_is_refused() -> None:
         ({"unlisted": "immutable"}, "no feature is mutable"),
         (
             {"features": {"sex": {"role": "protected"}}, "rules": {"lock": ["sex"]}},
-            "'rules.lock' names 'sex', which is protected: it does nothing",
+            "'rules.lock' names 'sex', protected: it is refused",
         ),
         (
             {"rules": {"ranges": {"income": [500, None]}}},

@@ -398,6 +398,27 @@ def test_a_request_may_rule_on_a_ratio(genre: GenRe) -> None:
     assert (genre.assess(rejected, after, rules)["status"] != "rule-broken").all()
 
 
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"lock": ["age"]}, "'lock' names 'age', which time moves"),
+        ({"ranges": {"age": [20, 30]}}, "'ranges' names 'age', which time moves"),
+        ({"allowed": {"age": [30]}}, "'allowed' names 'age', which time moves"),
+        ({"decrease": "age"}, "'decrease' names 'age', which time moves"),
+        ({"max_step": {"age": 2}}, "'max_step' names 'age', which time moves"),
+        ({"lock": ["sex"]}, "'lock' names 'sex', which is protected"),
+        ({"allowed": {"sex": ["f"]}}, "'allowed' names 'sex', which is protected"),
+        ({"relations": ["if sex = f then hours >= 20"]}, "which is protected"),
+    ],
+)
+def test_no_rule_is_passed_over_in_silence(rule: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        compile_constraints(rule, ENCODER, RULES, X)
+    with pytest.raises(UserError, match=said):  # of one person too, here or not
+        compile_constraints({"people": {7: rule}}, ENCODER, RULES, X)
+    compile_constraints({"relations": ["if hours > 40 then age >= 18"]}, ENCODER, RULES, X)
+
+
 def test_a_rule_that_names_what_is_protected_is_refused(genre: GenRe) -> None:
     with pytest.raises(UserError, match="protected"):
         genre.plans(PEOPLE, constraints={"relations": ["if sex = f then hours >= 20"]})

@@ -321,9 +321,8 @@ class Policy:
             for name in names:
                 feature = schema[name]
                 if feature.role not in ("mutable", "derived"):
-                    remarks.append(
-                        f"'rules.{field}' names '{name}', which is {feature.role}: it does nothing"
-                    )
+                    then = "it does nothing" if feature.role == "immutable" else "it is refused"
+                    remarks.append(f"'rules.{field}' names '{name}', {feature.role}: {then}")
         for name, (low, high) in rules.ranges.items():
             ends = (-np.inf if low is None else low, np.inf if high is None else high)
             remarks += _lint_range(f"'rules.ranges.{name}'", ends, X[name])

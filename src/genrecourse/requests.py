@@ -27,7 +27,7 @@ from genrecourse.constraints import Rules
 from genrecourse.encoding import TOLERANCE, Array, TableEncoder, unchanged
 from genrecourse.errors import UserError
 from genrecourse.relations import Possible, Relation, level_of, parse_relation
-from genrecourse.schema import Feature, Level, plain
+from genrecourse.schema import Feature, Level, Schema, plain
 
 
 def _several(value: Any) -> Any:
@@ -156,6 +156,8 @@ def compile_constraints(
     An unknown feature or value, and a rule that somebody does not meet and cannot, are UserErrors.
     """
     stated = read_constraints(constraints)
+    for each in (stated.default, *stated.people.values()):
+        _check_roles(each, encoder.schema)
     kinds: dict[str, int] = {}
     distinct: list[Constraints] = []
     of_label = _by_label(stated.people, X.index)
@@ -171,7 +173,7 @@ def compile_constraints(
     read: list[Relation] = []
     for text in dict.fromkeys(text for own in distinct for text in own.relations):
         relations[text] = len(read)
-        read.append(parse_relation(text, encoder))
+        read.append(_unprotected(parse_relation(text, encoder), encoder.schema))
     compiled = RequestRules(
         rules,
         encoder,
@@ -198,6 +200,33 @@ def _by_label(people: Mapping[Any, Constraints], index: pd.Index) -> dict[Any, C
             )
         found[known] = own
     return found
+
+
+def _check_roles(stated: Constraints, schema: Schema) -> None:
+    """Refuse rules that would be passed over in silence, or decide by what must decide nothing."""
+    why = {
+        "advances": "which time moves, whatever a plan does: no plan can keep a rule on it",
+        "protected": "which is protected: it must decide no plan",
+    }
+    for field in ("lock", "ranges", "allowed", "increase", "decrease", "max_step"):
+        for name in getattr(stated, field):
+            role = schema[name].role if name in schema.names else ""
+            if role in why:
+                raise UserError(
+                    f"constraints: '{field}' names '{name}', {why[role]}. Leave it out, or make "
+                    "the feature immutable"
+                )
+
+
+def _unprotected(relation: Relation, schema: Schema) -> Relation:
+    named = [schema.names[j] for j in relation.features]
+    named = [name for name in named if schema[name].role == "protected"]
+    if named:
+        raise UserError(
+            f"the rule '{relation.text}' names {named}, which is protected: it must decide no "
+            "plan. State the rule without it, or make the feature immutable"
+        )
+    return relation
 
 
 @dataclass(frozen=True)

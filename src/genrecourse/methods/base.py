@@ -415,15 +415,7 @@ class Method(BaseEstimator):
         """The rules of a request, for each row of X."""
         if constraints is None:
             return None
-        rules = compile_constraints(constraints, self.encoder_, self.rules_, self._ordered(X))
-        for relation in rules.relations:
-            named = [self.schema_.names[j] for j in relation.features if self.blank_.mask[j]]
-            if named:
-                raise UserError(
-                    f"the rule '{relation.text}' names {named}, which is protected: it must decide "
-                    "no plan. State the rule without it, or make the feature immutable"
-                )
-        return rules
+        return compile_constraints(constraints, self.encoder_, self.rules_, self._ordered(X))
 
     def _legal(self, Z: Array, Z_plus: Array, request: RequestRules | None = None) -> Array:
         """Z_plus on legal values and within the rules; a feature left alone stays exactly so.
