@@ -268,6 +268,7 @@ def test_relations_that_cannot_be_read(text: str, said: str) -> None:
         ({"max_step": {"grade": 1}}, "'grade', which is a category"),
         ({"allowed": {"grade": ["top"]}}, "'top', which is none of its levels"),
         ({"allowed": {"income": ["much"]}}, "give numbers"),
+        ({"allowed": {"income": [60, 60.5]}}, "60.5, but it has 0 decimals"),
         ({"increase": ["relation"]}, "no order"),
         ({"increase": ["income"], "decrease": ["income"]}, "only increase and only decrease"),
         ({"ranges": {"income": [5, 3]}}, "must be the smaller"),

@@ -341,6 +341,12 @@ def _scaled(encoder: TableEncoder, j: int, value: Level) -> float:
         raise UserError(
             f"constraints allow '{feature.name}' to be {value!r}; it is a number, so give numbers"
         )
+    decimals = feature.decimals
+    if decimals is not None and abs(round(value, decimals) - value) > block.slack * block.span:
+        raise UserError(
+            f"constraints allow '{feature.name}' to be {value!r}, but it has {decimals} decimals; "
+            "round the value"
+        )
     return float((value - block.low) / block.span)
 
 
