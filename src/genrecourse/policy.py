@@ -46,7 +46,12 @@ from genrecourse.constraints import Rules
 from genrecourse.encoding import TableEncoder
 from genrecourse.errors import UserError
 from genrecourse.relations import Possible, parse_relation
-from genrecourse.requests import Constraints, compile_constraints
+from genrecourse.requests import (
+    Constraints,
+    PerPerson,
+    compile_constraints,
+    read_constraints,
+)
 from genrecourse.roles import read_by
 from genrecourse.schema import Feature, Level, Schema
 
@@ -251,7 +256,14 @@ class Policy:
     @property
     def request(self) -> dict[str, Any]:
         """What `plans` is to be told: `method.plans(X, n=3, **policy.request)`."""
-        told = {"constraints": self.constraints, "promise": self.promise}
+        return self.request_with(None)
+
+    def request_with(self, constraints: Any) -> dict[str, Any]:
+        """The same, with rules of these people on top: none of the policy's is lost by them."""
+        rules: Constraints | PerPerson | None = self.constraints
+        if constraints is not None:
+            rules = PerPerson(default=self.stated.rules).also(read_constraints(constraints))
+        told = {"constraints": rules, "promise": self.promise}
         return {name: value for name, value in told.items() if value is not None}
 
     def split(self, table: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series | None]:

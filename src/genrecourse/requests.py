@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Self
@@ -109,18 +109,80 @@ class Constraints(BaseModel):
                 found.append((_in_words(field, "", value), self.model_copy(update={field: None})))
         return found
 
+    def also(self, other: Constraints) -> Constraints:
+        """Both: whoever keeps the result keeps each of the two."""
+        up, down = ({*getattr(self, f), *getattr(other, f)} for f in ("increase", "decrease"))
+        neither = up & down  # what may go neither way stays
+        return Constraints(
+            lock=_joined(self.lock, other.lock, sorted(neither)),
+            ranges=_each(self.ranges, other.ranges, _overlap),
+            allowed=_each(self.allowed, other.allowed, _shared),
+            increase=tuple(sorted(up - neither)),
+            decrease=tuple(sorted(down - neither)),
+            max_step=_each(self.max_step, other.max_step, lambda name, a, b: min(a, b)),
+            max_changes=_smaller(self.max_changes, other.max_changes),
+            max_cost=_smaller(self.max_cost, other.max_cost),
+            relations=_joined(self.relations, other.relations),
+        )
+
     def key(self) -> str:
         """Equal for equal constraints."""
         return self.model_dump_json()
 
 
+def _joined(*several: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for names in several for name in names))
+
+
+def _smaller(*limits: Any) -> Any:
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _each(a: dict[str, Any], b: dict[str, Any], both: Callable[[str, Any, Any], Any]) -> Any:
+    """Rules by feature; `both` says what holds where the two speak of the same one."""
+    return {
+        name: both(name, a[name], b[name]) if name in a and name in b else {**a, **b}[name]
+        for name in (*a, *(name for name in b if name not in a))
+    }
+
+
+def _overlap(name: str, a: tuple[End, End], b: tuple[End, End]) -> tuple[End, End]:
+    low, high = max(_low(a[0]), _low(b[0])), min(_high(a[1]), _high(b[1]))
+    if low > high:
+        raise UserError(_at_odds("ranges", name, a, b))
+    return low, high
+
+
+def _shared(name: str, a: tuple[Level, ...], b: tuple[Level, ...]) -> tuple[Level, ...]:
+    values = tuple(value for value in a if value in b)
+    if not values:
+        raise UserError(_at_odds("allowed", name, a, b))
+    return values
+
+
+def _at_odds(field: str, name: str, a: Any, b: Any) -> str:
+    return (
+        f"the rules {_in_words(field, name, a)} and {_in_words(field, name, b)} leave no value "
+        "that keeps both; loosen one of them, or lock the feature"
+    )
+
+
 class PerPerson(BaseModel):
-    """Rules of some people, by their index label, and those of everybody else."""
+    """Rules of everybody (`default`), and what more binds some people, by their index label."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     people: dict[Any, Constraints] = {}
     default: Constraints = Constraints()
+
+    def also(self, other: PerPerson) -> PerPerson:
+        """Both, for everybody and for each person."""
+        nothing, labels = Constraints(), dict.fromkeys((*self.people, *other.people))
+        people = {
+            label: self.people.get(label, nothing).also(other.people.get(label, nothing))
+            for label in labels
+        }
+        return PerPerson(people=people, default=self.default.also(other.default))
 
 
 def read_constraints(given: Any) -> PerPerson:
@@ -163,7 +225,7 @@ def compile_constraints(
     of_label = _by_label(stated.people, X.index)
     kind = np.empty(len(X), dtype=int)
     for i, label in enumerate(map(plain, X.index)):
-        own = of_label.get(label, stated.default)
+        own = _with_own(stated.default, of_label.get(label), label)
         key = own.key()
         if key not in kinds:
             kinds[key] = len(distinct)
@@ -185,6 +247,14 @@ def compile_constraints(
     return compiled
 
 
+def _with_own(default: Constraints, own: Constraints | None, label: Any) -> Constraints:
+    """A person's own rules come on top: nobody rids themselves of a rule by stating another."""
+    try:
+        return default if own is None else default.also(own)
+    except UserError as error:
+        raise UserError(f"row {label!r}: {error}") from None
+
+
 def _by_label(people: Mapping[Any, Constraints], index: pd.Index) -> dict[Any, Constraints]:
     """Constraints by the labels of a table; a label that came through JSON is text by now."""
     labels = {plain(label) for label in index}
@@ -198,7 +268,7 @@ def _by_label(people: Mapping[Any, Constraints], index: pd.Index) -> dict[Any, C
                 f"constraints are given for {label!r}, but no row of the table has this index "
                 f"label; its labels begin with {some}"
             )
-        found[known] = own
+        found[known] = found[known].also(own) if known in found else own
     return found
 
 
