@@ -13,13 +13,13 @@ from genrecourse import enumeration
 from genrecourse.checks import Example, broken_rules, example_score, make_example
 from genrecourse.classifier import Classifier, MLPConfig, fit_mlp
 from genrecourse.encoding import Array
-from genrecourse.enumeration import Menu, thin
+from genrecourse.enumeration import thin
 from genrecourse.errors import UserError
 from genrecourse.methods._planning import make_gate
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.noise import KeyedNoise
-from genrecourse.plans import Plan
+from genrecourse.plans import Evidence, Plan
 from genrecourse.requests import Constraints
 from genrecourse.schema import Schema
 from genrecourse.spread import spread
@@ -388,7 +388,11 @@ def test_what_is_too_much_to_try_is_searched_and_not_proven(
     nobody = Offering(lambda X: np.full(len(X), 0.2), schema).fit(X)
     easy = Offering(needs("income", 4), schema).fit(X)
     assert easy.plans(ONE)[0].cheapest is not None
-    monkeypatch.setattr(enumeration, "BUDGET", 10)
+    monkeypatch.setattr(enumeration, "BUDGET", 24)  # what may not change makes no pairs
+    (plan,) = nobody.plans(ONE)
+    assert plan.evidence is not None
+    assert (plan.evidence.proven, plan.evidence.asked) == (True, 6 + 4 + 6 * 4)
+    monkeypatch.setattr(enumeration, "BUDGET", 1)
     (plan,) = nobody.plans(ONE)
     assert plan.evidence is not None
     assert not plan.evidence.proven
@@ -408,10 +412,35 @@ def test_a_menu_keeps_values_that_occur_within_its_bounds(monkeypatch: pytest.Mo
     assert len(values[0]) == enumeration.KEPT
     assert {0.0, 1.0} <= set(values[0]) <= set(method.encoder_.features(X)[:, 0])
     assert values[1].tolist() == [0.0, 1.0]
-    assert method.menu_.most == 50
-    monkeypatch.setattr(enumeration, "BUDGET", 50)
-    assert Menu(method.menu_.values).most == 20  # 20 * 2 pairs fit, 30 * 2 do not
+    assert method.menu_.cut.tolist() == [True, False]
+    for budget, most in ((100_000, 50), (20, 20), (7, 0)):  # pairs, as b has one other level
+        monkeypatch.setattr(enumeration, "BUDGET", budget)
+        (plan,) = method.plans(X.iloc[:1])
+        assert plan.evidence == Evidence(False, 999 + 1 + most, most, 1)
     assert thin(np.arange(10.0), 4).tolist() == [0.0, 3.0, 6.0, 9.0]
+
+
+def test_proven_is_only_said_where_no_value_that_occurs_was_left_out() -> None:
+    X = pd.DataFrame({"a": np.arange(900), "b": np.arange(900) % 3})
+    one = pd.DataFrame({"a": [10], "b": [1]})
+
+    def alone(X: pd.DataFrame) -> np.ndarray:
+        return np.where(X["a"] == 503, 0.9, 0.1)
+
+    (plan,) = Offering(alone, Schema.infer(X)).fit(X).plans(one)
+    assert [change.after for change in plan.changes] == [503]
+    assert plan.cheapest is not None
+    assert not plan.cheapest.proven  # pairs were made of some values only
+    assert "on a grid of at most 50 values" in plan.to_text()
+    both = Offering(lambda X: alone(X) * (X["b"] == 2).to_numpy(), Schema.infer(X)).fit(X)
+    (plan,) = both.plans(one)
+    assert plan.evidence == Evidence(False, 899 + 2 + 50 * 2, 50, 1)
+    assert "Searched on a grid, not proven" in plan.reason
+    near = Constraints(ranges={"a": (480, 520)})  # 41 values: all pairs are tried
+    (plan,) = both.plans(one, constraints=near)
+    assert [change.after for change in plan.changes] == [503, 2]
+    assert plan.cheapest is not None
+    assert plan.cheapest.proven
 
 
 def test_a_narrow_rule_is_tried_with_the_values_it_leaves() -> None:
