@@ -452,6 +452,33 @@ def test_a_narrow_rule_is_tried_with_the_values_it_leaves() -> None:
     assert [c.after for c in plan.changes] == [502]
 
 
+@pytest.mark.parametrize(
+    "stated", [Constraints(ranges={"amount": (3100, 3400)}), Constraints(max_step={"amount": 900})]
+)
+def test_where_no_value_that_occurs_is_left_others_are_tried(stated: Constraints) -> None:
+    """Between the values of the training rows a rule may leave all there is to go to."""
+    X = pd.DataFrame({"amount": np.repeat([1000, 2000, 3000, 4000], 5)})
+    one = pd.DataFrame({"amount": [4000]})
+    some = Offering(lambda X: np.where(X["amount"] < 3500, 0.9, 0.1), Schema.infer(X)).fit(X)
+    (plan,) = some.plans(one, constraints=stated)
+    (change,) = plan.changes
+    assert 3100 <= change.after <= 3400
+    never = Offering(lambda X: np.full(len(X), 0.1), Schema.infer(X)).fit(X)
+    assert never.plans(one, constraints=stated)[0].reason_code == "not-accepted"
+    low = Offering(lambda X: np.where(X["amount"] < 2500, 0.9, 0.1), Schema.infer(X)).fit(X)
+    (plan,) = low.plans(one, constraints=stated)
+    assert plan.reason_code == "rules-block"
+    assert [change.after for change in plan.openings[0].changes] == [2000]
+
+
+def test_the_schemas_own_step_may_leave_no_value_that_occurs() -> None:
+    X = pd.DataFrame({"amount": np.repeat([1000.0, 2000.0], 5)})
+    schema = Schema.infer(X).with_feature("amount", max_step=300.0)
+    method = Offering(lambda X: np.where(X["amount"] <= 1700, 0.9, 0.1), schema).fit(X)
+    (plan,) = method.plans(pd.DataFrame({"amount": [2000.0]}))
+    assert [change.after for change in plan.changes] == [1700.0]
+
+
 def test_spread_takes_the_best_and_then_what_differs() -> None:
     moved = np.array([[1, 1, 0], [1, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=bool)
     worth = np.array([2.0, 1.9, 1.8, 1.7])

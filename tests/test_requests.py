@@ -410,7 +410,9 @@ def test_nobody_is_rid_of_a_rule_by_stating_another() -> None:
     graded = F.copy()
     graded[:, 5] = 2
     assert compiled(given, X).feasible(F, graded).tolist() == [False, False]
-    again = read_constraints(ORGANISATION).also(read_constraints({"ann": Constraints(lock="score")}))
+    again = read_constraints(ORGANISATION).also(
+        read_constraints({"ann": Constraints(lock="score")})
+    )
     assert compiled(again, X).locked[:, [5, 7]].tolist() == [[True, True], [True, False]]
 
 

@@ -35,6 +35,9 @@ class RuleBook(Protocol):
     def take(self, rows: np.ndarray) -> RuleBook:
         """The rules of some of the people, in this order, one as often as it is named."""
 
+    def reach(self, j: int, a: Any) -> tuple[Array, Array]:
+        """The lowest and the highest that number j may move to from a; lowest > highest: nowhere."""
+
     def named(self, j: int) -> tuple[Array, np.ndarray]:
         """Values of feature j that somebody is allowed by name, whether or not a training row has
         them; and (n,) booleans: who is given any."""

@@ -25,6 +25,7 @@ MOST = (50, 30, 20, 12, 8)  # values of a feature that pairs are made of; the fi
 BUDGET = 100_000  # changes of two features that are tried for one person
 BATCH = 65_536  # rows that h is asked about at once
 DOUBT = 1e-6  # share of the score range within which h is asked again in original units
+FEW = 5  # values of a number that are tried where the rules leave a person none that occurs
 PEOPLE = 500  # whose masks are made at once: bounds memory
 
 
@@ -150,24 +151,51 @@ class Enumeration:
                     batch = []
         return found + self._accepted(rules, batch)
 
-    def n_open(self, rules: RuleBook, people: np.ndarray, j: int) -> np.ndarray:
-        """(len(people),) how many other values the rules let feature j of each person take."""
-        return np.asarray(self._open(rules.take(people), people, j)[1].sum(axis=1))
+    def may_change(self, rules: RuleBook, people: np.ndarray) -> np.ndarray:
+        """(len(people),) booleans: do the rules leave each person any other value at all?"""
+        mine, answer = rules.take(people), np.zeros(len(people), dtype=bool)
+        for j in range(len(self.menu.values)):
+            answer |= np.array([len(each) > 0 for each in self._open(mine, people, j)], dtype=bool)
+        return answer
 
-    def _open(self, rules: RuleBook, people: np.ndarray, j: int) -> tuple[Array, np.ndarray]:
-        """The values of feature j, and (n, V) booleans: those that each person may go to."""
+    def opens(self, now: RuleBook, then: RuleBook, people: np.ndarray, j: int) -> np.ndarray:
+        """(len(people),) booleans: may feature j of each person go where it could not?"""
+        pair = (self._open(rules.take(people), people, j) for rules in (now, then))
+        return np.array([len(np.setdiff1d(b, a)) > 0 for a, b in zip(*pair, strict=True)], bool)
+
+    def _open(self, rules: RuleBook, people: np.ndarray, j: int) -> list[Array]:
+        """What feature j of each person may change to: values that occur, or are given by name.
+        Where the rules leave others alone, the ends of what they leave and a few between."""
         seen, (named, given) = self.menu.values[j], rules.named(j)
         values = np.unique(np.concatenate([seen, named]))
         own, others = self.F[people, j][:, None], values[None, :]
         same = np.abs(own - others) <= TOLERANCE  # from missing, every value is another
         theirs = given[:, None] | np.isin(values, seen)  # not what somebody else is given by name
-        return values, np.asarray(rules.allowed(j, own, others) & ~same & theirs)
+        mask = np.asarray(rules.allowed(j, own, others) & ~same & theirs)
+        open_ = [values[row] for row in mask]
+        if self.encoder.blocks[j].n_levels == 0:
+            low, high = rules.reach(j, own[:, 0])
+            for i in np.flatnonzero(~mask.any(axis=1) & (low <= high)):
+                between = self._between(j, low[i], high[i])
+                away = np.abs(between - own[i]) > TOLERANCE
+                mine = rules.take(np.array([i])).allowed(j, own[i : i + 1], between[None])[0]
+                open_[i] = between[mine & away]
+        return open_
+
+    def _between(self, j: int, low: float, high: float) -> Array:
+        """Both ends and a few values between, with the decimals that a plan may say."""
+        values, block = np.linspace(low, high, FEW), self.encoder.blocks[j]
+        decimals = self.encoder.schema.features[j].decimals
+        if decimals is not None:
+            whole = np.round(block.low + values * block.span, decimals)
+            values = (whole - block.low) / block.span
+        return np.unique(values)
 
     def _singles(self, rules: RuleBook, people: np.ndarray) -> Iterator[Moves]:
         """Each person's changes of one feature."""
         open_ = [self._open(rules, people, j) for j in range(len(self.menu.values))]
         for place, person in enumerate(people):
-            values = [known[mask[place]] for known, mask in open_]
+            values = [theirs[place] for theirs in open_]
             feature = np.repeat(np.arange(len(values)), [len(v) for v in values])
             value = np.concatenate(values)
             moves = Moves(np.c_[feature, feature], np.c_[value, value], np.zeros(len(value)))

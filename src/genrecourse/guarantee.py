@@ -121,12 +121,11 @@ class Gate:
     def openings(self, people: np.ndarray, words: Wording) -> dict[int, tuple[Opening, ...]]:
         """For each person the rules that alone stand in the way, the cheapest way first."""
         opened: dict[int, list[Opening]] = {int(i): [] for i in people}
-        now = self._n_open(self.rules, people)
         for relaxed in self.relaxed() if len(people) else ():
             some, touching = people, None  # of a rule on the plan as a whole
             if relaxed.feature is not None:
                 touching = self.encoder.schema.names.index(relaxed.feature.name)
-                more = self.trial.n_open(relaxed.rules, people, touching) > now[:, touching]
+                more = self.trial.opens(self.rules, relaxed.rules, people, touching)
                 some = people[more]  # of the others the rule keeps nothing
             found = self.trial.search(relaxed.rules, some, touching=touching)
             checked = self._checked(some, found, relaxed.rules, 1)
@@ -145,15 +144,6 @@ class Gate:
             relaxed.value,
             words,
         )
-
-    def _n_open(self, rules: RuleBook, people: np.ndarray) -> np.ndarray:
-        """(n, d) how many other values the rules leave each feature of each person."""
-        columns = [self.trial.n_open(rules, people, j) for j in range(self.F.shape[1])]
-        return np.stack(columns, axis=1)
-
-    def may_change(self, people: np.ndarray) -> np.ndarray:
-        """(n,) booleans: do the rules leave each person any other value at all?"""
-        return np.asarray(self._n_open(self.rules, people).any(axis=1))
 
     # ---- in words -----------------------------------------------------------------------------
 
@@ -317,7 +307,8 @@ def _no_plan(
     """The answer for people for whom nothing holds, with its reason."""
     if len(lost) == 0:
         return {}
-    opened, may, codes = gate.openings(lost, words), gate.may_change(lost), offers.reason(lost)
+    opened, codes = gate.openings(lost, words), offers.reason(lost)
+    may = gate.trial.may_change(gate.rules, lost)
     plans = {}
     for i, can, code in zip(map(int, lost), may, codes, strict=True):
         if not can:

@@ -157,7 +157,9 @@ class Plan:
     reason_code: str = ""  # why the status is "no-plan"
     evidence: Evidence | None = None  # what "no-plan" rests on
     openings: tuple[Opening, ...] = ()  # rules that block: what each alone keeps from being a plan
-    cheapest: Evidence | None = None  # no change of one or of two features that was tried costs less
+    cheapest: Evidence | None = (
+        None  # no change of one or of two features that was tried costs less
+    )
     alternatives: tuple[Plan, ...] = ()  # further plans, which change other features
     consequences: tuple[Change, ...] = ()  # what then moves by itself: derived values, and time
     retrained: Share | None = None  # copies of h, trained again, that accept it (`endurance`)

@@ -484,6 +484,22 @@ class RequestRules:
         """May a person take feature j from a to b? Broadcasts, the first axis being people."""
         return np.asarray(self.rules.allowed(j, a, b) & self._asked(j, a, b))
 
+    def reach(self, j: int, a: Any) -> tuple[Array, Array]:
+        """(n,), (n,) the lowest and the highest that number j of each person may move to from a.
+
+        It stays where the schema or training rows have it, unless the request's own range lies
+        beyond.
+        """
+        usual_low, usual_high = self.rules.reach(j, a)
+        low, high = _changed_ends(self, j, self.rules.features[j], np.asarray(a, dtype=float))
+        inside = np.maximum(low, usual_low) <= np.minimum(high, usual_high)
+        low = np.where(inside | np.isneginf(low), np.minimum(np.maximum(low, usual_low), high), low)
+        high = np.where(
+            inside | np.isposinf(high), np.maximum(np.minimum(high, usual_high), low), high
+        )
+        stuck = self.locked[:, j]
+        return np.where(stuck, np.inf, low), np.where(stuck, -np.inf, high)
+
     def _asked(self, j: int, a: Any, b: Any) -> np.ndarray:
         """Does going from a to b keep what the request says of feature j, whoever moves it?"""
         a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
