@@ -296,7 +296,12 @@ def genre() -> GenRe:
 
 
 PEOPLE = people(40, seed=1)
+AT_EDGE = PEOPLE[:1].assign(income=20.0, debt=40.0, ratio=2.0)  # with a debt of 10, or less
 FLIPPED = PEOPLE.assign(sex=np.where(PEOPLE["sex"] == "f", "m", "f"))
+
+
+def low_ratio(X: pd.DataFrame) -> np.ndarray:
+    return np.where(X["ratio"] <= 0.5, 0.9, 0.1)
 
 
 def carried_out(plan: Any, row: pd.DataFrame) -> pd.DataFrame:
@@ -378,14 +383,31 @@ def test_noise_moves_what_follows_from_it_once(kind: Any) -> None:
         assert plan.status == "ok"
         assert (plan.imprecise.k, plan.imprecise.n) == (32, 32)
 
-    def ratio(X: pd.DataFrame) -> np.ndarray:
-        return np.where(X["ratio"] <= 0.5, 0.9, 0.1)
-
-    one = PEOPLE[:1].assign(income=20.0, debt=40.0, ratio=2.0)
     rules = Constraints(allowed={"debt": (10,)}, lock=("income", "hours"))
-    (plan,) = kind(ratio, SCHEMA).fit(X).plans(one, constraints=rules)
+    (plan,) = kind(low_ratio, SCHEMA).fit(X).plans(AT_EDGE, constraints=rules)
     assert plan.status == "ok"
     assert 0 < plan.imprecise.k < 32  # at the very edge: noise on debt or income crosses it
+
+
+@pytest.mark.parametrize(
+    ("own", "stated", "kind"),
+    [
+        ({}, {"ranges": {"ratio": [0.6, None]}}, "range"),
+        ({}, {"lock": ["ratio"]}, "lock"),
+        ({}, {"increase": ["ratio"]}, "direction"),
+        ({"range": (0.6, 4.0)}, None, "range"),
+        ({"direction": "increase"}, None, "direction"),
+    ],
+)
+def test_a_rule_on_a_ratio_is_named_where_it_stands_in_the_way(
+    own: dict[str, Any], stated: Any, kind: str
+) -> None:
+    schema = SCHEMA.with_feature("ratio", **own)
+    method = NearestNeighbour(low_ratio, schema).fit(X)
+    (plan,) = method.plans(AT_EDGE, constraints=stated)
+    assert (plan.status, plan.reason_code) == ("no-plan", "rules-block")
+    assert [(o.kind, o.feature.name) for o in plan.openings if o.feature] == [(kind, "ratio")]
+    assert NearestNeighbour(low_ratio, SCHEMA).fit(X).plans(AT_EDGE)[0].status == "ok"
 
 
 def test_a_request_may_rule_on_a_ratio(genre: GenRe) -> None:

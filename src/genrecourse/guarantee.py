@@ -122,8 +122,9 @@ class Gate:
         """For each person the rules that alone stand in the way, the cheapest way first."""
         opened: dict[int, list[Opening]] = {int(i): [] for i in people}
         for relaxed in self.relaxed() if len(people) else ():
-            some, touching = people, None  # of a rule on the plan as a whole
-            if relaxed.feature is not None:
+            # of a rule on the plan as a whole, or on what follows from any change
+            some, touching = people, None
+            if relaxed.feature is not None and not relaxed.feature.follows:
                 touching = self.encoder.schema.names.index(relaxed.feature.name)
                 more = self.trial.opens(self.rules, relaxed.rules, people, touching)
                 some = people[more]  # of the others the rule keeps nothing

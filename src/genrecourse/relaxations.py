@@ -42,7 +42,7 @@ def relaxed_schema(rules: Rules, encoder: TableEncoder) -> list[Relaxed]:
         free: dict[str, dict[str, Any]] = {}
         if feature.role == "immutable":
             free["immutable"] = {"role": "mutable"}
-        elif feature.role == "mutable":  # a rule on what nobody may act on opens nothing by itself
+        elif feature.role in ("mutable", "derived"):  # time and what is protected keep no rule
             if feature.direction != "any":
                 free["direction"] = {"direction": "any"}
             if feature.max_step is not None:
