@@ -333,6 +333,27 @@ def test_so_is_a_rule_of_the_request(stated: Constraints, h: Any, text: str) -> 
     assert text in plan.openings[0].rule
 
 
+def test_h_is_not_asked_about_people_whom_a_rule_does_not_bind() -> None:
+    """Each with a limit of their own: what is tried for one must not grow with their number."""
+    X, schema = three()
+    asked = []
+
+    def h(X: pd.DataFrame) -> np.ndarray:
+        asked.append(len(X))
+        return np.asarray(np.full(len(X), 0.1))
+
+    method = Offering(h, schema).fit(X)
+
+    def rows_each(n: int) -> float:
+        people = pd.concat([ONE] * n, ignore_index=True)
+        own = {i: Constraints(max_cost=0.1 + 0.01 * i) for i in range(n)}
+        asked.clear()
+        assert {p.reason_code for p in method.plans(people, constraints=own)} == {"not-accepted"}
+        return sum(asked) / n
+
+    assert rows_each(6) == rows_each(2)
+
+
 def test_values_that_a_request_names_are_tried_too() -> None:
     X, schema = three()
     method = Offering(needs("income", 5.4), schema).fit(X[X["income"] <= 5])

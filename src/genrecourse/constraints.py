@@ -36,7 +36,7 @@ class RuleBook(Protocol):
         """The rules of some of the people, in this order, one as often as it is named."""
 
     def reach(self, j: int, a: Any) -> tuple[Array, Array]:
-        """The lowest and the highest that number j may move to from a; nowhere: the first is more."""
+        """The lowest and the highest that number j may move to from a; none: lowest > highest."""
 
     def named(self, j: int) -> tuple[Array, np.ndarray]:
         """Values of feature j that somebody is allowed by name, whether or not a training row has

@@ -124,10 +124,12 @@ class Gate:
         for relaxed in self.relaxed() if len(people) else ():
             # of a rule on the plan as a whole, or on what follows from any change
             some, touching = people, None
+            if relaxed.binds is not None:
+                some = people[relaxed.binds[people]]
             if relaxed.feature is not None and not relaxed.feature.follows:
                 touching = self.encoder.schema.names.index(relaxed.feature.name)
-                more = self.trial.opens(self.rules, relaxed.rules, people, touching)
-                some = people[more]  # of the others the rule keeps nothing
+                more = self.trial.opens(self.rules, relaxed.rules, some, touching)
+                some = some[more]  # of the others the rule keeps nothing
             found = self.trial.search(relaxed.rules, some, touching=touching)
             checked = self._checked(some, found, relaxed.rules, 1)
             for row in np.flatnonzero(checked.holds):

@@ -222,7 +222,7 @@ def compile_constraints(
         _check_roles(each, encoder.schema)
     kinds: dict[str, int] = {}
     distinct: list[Constraints] = []
-    of_label = _by_label(stated.people, X.index)
+    of_label = by_label(stated.people, X.index)
     kind = np.empty(len(X), dtype=int)
     for i, label in enumerate(map(plain, X.index)):
         own = _with_own(stated.default, of_label.get(label), label)
@@ -255,7 +255,7 @@ def _with_own(default: Constraints, own: Constraints | None, label: Any) -> Cons
         raise UserError(f"row {label!r}: {error}") from None
 
 
-def _by_label(people: Mapping[Any, Constraints], index: pd.Index) -> dict[Any, Constraints]:
+def by_label(people: Mapping[Any, Constraints], index: pd.Index) -> dict[Any, Constraints]:
     """Constraints by the labels of a table; a label that came through JSON is text by now."""
     labels = {plain(label) for label in index}
     texts = {str(label): label for label in labels}
