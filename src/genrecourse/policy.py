@@ -51,6 +51,7 @@ from genrecourse.requests import (
     PerPerson,
     compile_constraints,
     read_constraints,
+    several,
 )
 from genrecourse.roles import read_by
 from genrecourse.schema import Feature, Level, Schema
@@ -61,10 +62,6 @@ TRIED = 100  # rejected rows for whom plans are made when a fitted method is lin
 # ---- what the file says ---------------------------------------------------------------------
 
 
-def _several(value: Any) -> Any:
-    return (value,) if isinstance(value, str | bool | int | float) else value
-
-
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -73,7 +70,7 @@ class Decision(_Part):
     """Who is accepted, and what is promised about it."""
 
     target: str | None = None
-    favourable: Annotated[tuple[Level, ...], BeforeValidator(_several)] = ()
+    favourable: Annotated[tuple[Level, ...], BeforeValidator(several)] = ()
     cutoff: float = Field(0.5, allow_inf_nan=False)
     score_range: tuple[float, float] = (0.0, 1.0)
     promise: float | None = Field(None, gt=0, lt=1)

@@ -12,7 +12,6 @@ meet, whatever changes, is a mistake in the rule or in the row, and an error tha
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -30,13 +29,13 @@ from genrecourse.relations import Possible, Relation, level_of, parse_relation
 from genrecourse.schema import Feature, Level, Schema, plain
 
 
-def _several(value: Any) -> Any:
+def several(value: Any) -> Any:
     """One name, rule or value where several may stand."""
     return (value,) if isinstance(value, str | bool | int | float) else value
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_several)]
-Values = Annotated[tuple[Level, ...], BeforeValidator(_several), Field(min_length=1)]
+Names = Annotated[tuple[str, ...], BeforeValidator(several)]
+Values = Annotated[tuple[Level, ...], BeforeValidator(several), Field(min_length=1)]
 End = float | None  # None: open
 
 
@@ -76,38 +75,6 @@ class Constraints(BaseModel):
                     "smaller"
                 )
         return self
-
-    def to_json(self) -> str:
-        """Readable JSON: what is not ruled is left out."""
-        return self.model_dump_json(indent=2, exclude_defaults=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> Constraints:
-        try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise UserError(f"the constraints are not JSON: {error}") from None
-        return _build(cls, data)
-
-    def relaxations(self) -> list[tuple[str, Constraints]]:
-        """Each single rule in words, and these constraints without it."""
-        found: list[tuple[str, Constraints]] = []
-        for field in ("lock", "increase", "decrease", "relations"):
-            names = getattr(self, field)
-            for i, name in enumerate(names):
-                left = names[:i] + names[i + 1 :]
-                found.append((_in_words(field, name), self.model_copy(update={field: left})))
-        for field in ("ranges", "allowed", "max_step"):
-            stated = getattr(self, field)
-            for name, value in stated.items():
-                others = {k: v for k, v in stated.items() if k != name}
-                words = _in_words(field, name, value)
-                found.append((words, self.model_copy(update={field: others})))
-        for field in ("max_changes", "max_cost"):
-            value = getattr(self, field)
-            if value is not None:
-                found.append((_in_words(field, "", value), self.model_copy(update={field: None})))
-        return found
 
     def also(self, other: Constraints) -> Constraints:
         """Both: whoever keeps the result keeps each of the two."""
@@ -189,7 +156,7 @@ def read_constraints(given: Any) -> PerPerson:
     """From what a user may give: constraints for all, by index label, or either as plain data.
 
     A mapping is read as the fields of `Constraints`, as {"default": ..., "people": {label: ...}},
-    or, if its values are `Constraints`, as index label to constraints.
+    or, if its values are `Constraints` or its keys no text, as index label to constraints.
     """
     if isinstance(given, PerPerson):
         return given
@@ -202,6 +169,8 @@ def read_constraints(given: Any) -> PerPerson:
         )
     if given and all(isinstance(value, Constraints) for value in given.values()):
         return PerPerson(people=dict(given))
+    if not all(isinstance(key, str) for key in given):
+        return _build(PerPerson, {"people": dict(given)})
     if given and set(given) <= {"people", "default"}:
         return _build(PerPerson, dict(given))
     return PerPerson(default=_build(Constraints, dict(given)))
@@ -704,22 +673,12 @@ def _refuse(stuck: np.ndarray, rows: np.ndarray, index: pd.Index, rule: str) -> 
 # ---- words ----------------------------------------------------------------------------------
 
 
-def _in_words(field: str, name: str, value: Any = None) -> str:
-    """One rule, as it can be named to a person."""
-    if field == "lock":
-        return f"'{name}' stays as it is"
-    if field in ("increase", "decrease"):
-        return f"'{name}' may only {field}"
-    if field == "relations":
-        return f"'{name}'"
-    if field == "ranges":
-        low, high = value
-        return f"'{name}' between {_low(low):g} and {_high(high):g}"
+def _in_words(field: str, name: str, value: Any) -> str:
+    """A range, or the values allowed, as it can be named to a person."""
     if field == "allowed":
         return f"'{name}' one of {list(value)}"
-    if field == "max_step":
-        return f"'{name}' changes by at most {value:g}"
-    return f"at most {value} changes" if field == "max_changes" else f"a cost of at most {value:g}"
+    low, high = value
+    return f"'{name}' between {_low(low):g} and {_high(high):g}"
 
 
 def _low(end: End) -> float:
