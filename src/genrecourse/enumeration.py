@@ -165,7 +165,7 @@ class Enumeration:
 
     def _open(self, rules: RuleBook, people: np.ndarray, j: int) -> list[Array]:
         """What feature j of each person may change to: values that occur, or are given by name.
-        Where the rules leave others alone, the ends of what they leave and a few between."""
+        Where rules leave a number none of these: the ends of what they leave, and a few between."""
         seen, (named, given) = self.menu.values[j], rules.named(j)
         values = np.unique(np.concatenate([seen, named]))
         own, others = self.F[people, j][:, None], values[None, :]
@@ -173,7 +173,7 @@ class Enumeration:
         theirs = given[:, None] | np.isin(values, seen)  # not what somebody else is given by name
         mask = np.asarray(rules.allowed(j, own, others) & ~same & theirs)
         open_ = [values[row] for row in mask]
-        if self.encoder.blocks[j].n_levels == 0:
+        if self.encoder.blocks[j].n_levels == 0 and len(seen) > 1:  # a constant has no scale
             low, high = rules.reach(j, own[:, 0])
             for i in np.flatnonzero(~mask.any(axis=1) & (low <= high)):
                 between = self._between(j, low[i], high[i])
