@@ -495,7 +495,7 @@ def test_where_no_value_that_occurs_is_left_others_are_tried(stated: Constraints
 def test_the_schemas_own_step_may_leave_no_value_that_occurs() -> None:
     X = pd.DataFrame({"amount": np.repeat([1000.0, 2000.0], 5)})
     schema = Schema.infer(X).with_feature("amount", max_step=300.0)
-    method = Offering(lambda X: np.where(X["amount"] <= 1700, 0.9, 0.1), schema).fit(X)
+    method = Offering(lambda X: np.where(X["amount"] <= 1701, 0.9, 0.1), schema).fit(X)
     (plan,) = method.plans(pd.DataFrame({"amount": [2000.0]}))
     assert [change.after for change in plan.changes] == [1700.0]
 
