@@ -177,7 +177,7 @@ class Enumeration:
             low, high = rules.reach(j, own[:, 0])
             for i in np.flatnonzero(~mask.any(axis=1) & (low <= high)):
                 between = self._between(j, low[i], high[i])
-                away = np.abs(between - own[i]) > TOLERANCE
+                away = ~(np.abs(between - own[i]) <= TOLERANCE)
                 mine = rules.take(np.array([i])).allowed(j, own[i : i + 1], between[None])[0]
                 open_[i] = between[mine & away]
         return open_
