@@ -336,7 +336,7 @@ def test_so_is_a_rule_of_the_request(stated: Constraints, h: Any, text: str) -> 
 def test_h_is_not_asked_about_people_whom_a_rule_does_not_bind() -> None:
     """Each with a limit of their own: what is tried for one must not grow with their number."""
     X, schema = three()
-    asked = []
+    asked: list[int] = []
 
     def h(X: pd.DataFrame) -> np.ndarray:
         asked.append(len(X))
