@@ -13,13 +13,13 @@ from genrecourse import enumeration
 from genrecourse.checks import Example, broken_rules, example_score, make_example
 from genrecourse.classifier import Classifier, MLPConfig, fit_mlp
 from genrecourse.encoding import Array
-from genrecourse.enumeration import Menu, thin
+from genrecourse.enumeration import thin
 from genrecourse.errors import UserError
 from genrecourse.methods._planning import make_gate
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.noise import KeyedNoise
-from genrecourse.plans import Plan
+from genrecourse.plans import Evidence, Plan
 from genrecourse.requests import Constraints
 from genrecourse.schema import Schema
 from genrecourse.spread import spread
@@ -333,6 +333,27 @@ def test_so_is_a_rule_of_the_request(stated: Constraints, h: Any, text: str) -> 
     assert text in plan.openings[0].rule
 
 
+def test_h_is_not_asked_about_people_whom_a_rule_does_not_bind() -> None:
+    """Each with a limit of their own: what is tried for one must not grow with their number."""
+    X, schema = three()
+    asked: list[int] = []
+
+    def h(X: pd.DataFrame) -> np.ndarray:
+        asked.append(len(X))
+        return np.asarray(np.full(len(X), 0.1))
+
+    method = Offering(h, schema).fit(X)
+
+    def rows_each(n: int) -> float:
+        people = pd.concat([ONE] * n, ignore_index=True)
+        own = {i: Constraints(max_cost=0.1 + 0.01 * i) for i in range(n)}
+        asked.clear()
+        assert {p.reason_code for p in method.plans(people, constraints=own)} == {"not-accepted"}
+        return sum(asked) / n
+
+    assert rows_each(6) == rows_each(2)
+
+
 def test_values_that_a_request_names_are_tried_too() -> None:
     X, schema = three()
     method = Offering(needs("income", 5.4), schema).fit(X[X["income"] <= 5])
@@ -341,12 +362,33 @@ def test_values_that_a_request_names_are_tried_too() -> None:
     assert [c.after for c in plan.changes] == [6]
 
 
+def test_values_that_one_person_names_are_nobody_elses() -> None:
+    X = pd.DataFrame({"amount": np.repeat([1000.0, 3000.0, 5000.0], 5)})
+    method = Offering(lambda X: np.where(X["amount"] <= 3500, 0.9, 0.1), Schema.infer(X)).fit(X)
+    both = pd.DataFrame({"amount": [5000.0, 5000.0]}, index=["A", "B"])
+    plans = method.plans(both, constraints={"A": Constraints(allowed={"amount": (3456,)})})
+    assert [plan.changes[0].after for plan in plans] == [3456, 3000]
+    assert plans.of("B").to_json() == method.plans(both.loc[["B"]]).of("B").to_json()
+
+
 def test_when_nothing_may_change_it_is_said() -> None:
     X, schema = three()
     method = Offering(needs("income", 5), schema).fit(X)
     (plan,) = method.plans(ONE, constraints=Constraints(lock=("income", "years")))
     assert plan.reason_code == "nothing-may-change"
     assert [o.rule for o in plan.openings] == ["income stays as it is"]
+
+
+def test_a_net_is_not_asked_about_no_rows() -> None:
+    """One person for whom nothing is left to try, and the library's own model."""
+    X, schema = three()
+    h = fit_mlp(X, X["income"] > 4, schema, config=MLPConfig(epochs=1), favourable=True)
+    h.cutoff = float(np.median(h.score(X)))
+    assert h.score(X.iloc[:0]).shape == (0,)
+    method = Offering(h, schema).fit(X)
+    one = X[~h.accepts(X)].head(1)
+    (plan,) = method.plans(one, constraints=Constraints(lock=("income", "years")))
+    assert (plan.status, plan.reason_code) == ("no-plan", "nothing-may-change")
 
 
 def test_a_person_beyond_help_has_a_reason_and_no_rule_is_blamed() -> None:
@@ -367,14 +409,22 @@ def test_what_is_too_much_to_try_is_searched_and_not_proven(
     nobody = Offering(lambda X: np.full(len(X), 0.2), schema).fit(X)
     easy = Offering(needs("income", 4), schema).fit(X)
     assert easy.plans(ONE)[0].cheapest is not None
-    monkeypatch.setattr(enumeration, "BUDGET", 10)
+    monkeypatch.setattr(enumeration, "BUDGET", 24)  # what may not change makes no pairs
+    (plan,) = nobody.plans(ONE)
+    assert plan.evidence is not None
+    assert (plan.evidence.proven, plan.evidence.asked) == (True, 6 + 4 + 6 * 4)
+    monkeypatch.setattr(enumeration, "BUDGET", 1)
     (plan,) = nobody.plans(ONE)
     assert plan.evidence is not None
     assert not plan.evidence.proven
     assert plan.evidence.asked == 6 + 4
     assert "Searched, not proven" in plan.reason
-    assert easy.plans(ONE)[0].status == "ok"  # one change is still tried
-    assert easy.plans(ONE)[0].cheapest is None
+    (plan,) = easy.plans(ONE)
+    assert plan.status == "ok"  # one change is still tried
+    assert plan.cheapest is not None  # and nothing at all costs less
+    (plan,) = Offering(needs("income", 7), schema).fit(X).plans(ONE)
+    assert plan.status == "ok"
+    assert plan.cheapest is None  # pairs that cost less were not tried
 
 
 # ---- the parts ----------------------------------------------------------------------------------
@@ -387,10 +437,35 @@ def test_a_menu_keeps_values_that_occur_within_its_bounds(monkeypatch: pytest.Mo
     assert len(values[0]) == enumeration.KEPT
     assert {0.0, 1.0} <= set(values[0]) <= set(method.encoder_.features(X)[:, 0])
     assert values[1].tolist() == [0.0, 1.0]
-    assert method.menu_.most == 50
-    monkeypatch.setattr(enumeration, "BUDGET", 50)
-    assert Menu(method.menu_.values).most == 20  # 20 * 2 pairs fit, 30 * 2 do not
+    assert method.menu_.cut.tolist() == [True, False]
+    for budget, most in ((100_000, 50), (20, 20), (7, 0)):  # pairs, as b has one other level
+        monkeypatch.setattr(enumeration, "BUDGET", budget)
+        (plan,) = method.plans(X.iloc[:1])
+        assert plan.evidence == Evidence(False, 999 + 1 + most, most, 1)
     assert thin(np.arange(10.0), 4).tolist() == [0.0, 3.0, 6.0, 9.0]
+
+
+def test_proven_is_only_said_where_no_value_that_occurs_was_left_out() -> None:
+    X = pd.DataFrame({"a": np.arange(900), "b": np.arange(900) % 3})
+    one = pd.DataFrame({"a": [10], "b": [1]})
+
+    def alone(X: pd.DataFrame) -> np.ndarray:
+        return np.where(X["a"] == 503, 0.9, 0.1)
+
+    (plan,) = Offering(alone, Schema.infer(X)).fit(X).plans(one)
+    assert [change.after for change in plan.changes] == [503]
+    assert plan.cheapest is not None
+    assert not plan.cheapest.proven  # pairs were made of some values only
+    assert "on a grid of at most 50 values" in plan.to_text()
+    both = Offering(lambda X: alone(X) * (X["b"] == 2).to_numpy(), Schema.infer(X)).fit(X)
+    (plan,) = both.plans(one)
+    assert plan.evidence == Evidence(False, 899 + 2 + 50 * 2, 50, 1)
+    assert "Searched on a grid, not proven" in plan.reason
+    near = Constraints(ranges={"a": (480, 520)})  # 41 values: all pairs are tried
+    (plan,) = both.plans(one, constraints=near)
+    assert [change.after for change in plan.changes] == [503, 2]
+    assert plan.cheapest is not None
+    assert plan.cheapest.proven
 
 
 def test_a_narrow_rule_is_tried_with_the_values_it_leaves() -> None:
@@ -400,6 +475,33 @@ def test_a_narrow_rule_is_tried_with_the_values_it_leaves() -> None:
     method = Offering(needs("amount", 502), schema).fit(X)
     (plan,) = method.plans(pd.DataFrame({"amount": [500]}))
     assert [c.after for c in plan.changes] == [502]
+
+
+@pytest.mark.parametrize(
+    "stated", [Constraints(ranges={"amount": (3100, 3400)}), Constraints(max_step={"amount": 900})]
+)
+def test_where_no_value_that_occurs_is_left_others_are_tried(stated: Constraints) -> None:
+    """Between the values of the training rows a rule may leave all there is to go to."""
+    X = pd.DataFrame({"amount": np.repeat([1000, 2000, 3000, 4000], 5)})
+    one = pd.DataFrame({"amount": [4000]})
+    some = Offering(lambda X: np.where(X["amount"] < 3500, 0.9, 0.1), Schema.infer(X)).fit(X)
+    (plan,) = some.plans(one, constraints=stated)
+    (change,) = plan.changes
+    assert 3100 <= change.after <= 3400
+    never = Offering(lambda X: np.full(len(X), 0.1), Schema.infer(X)).fit(X)
+    assert never.plans(one, constraints=stated)[0].reason_code == "not-accepted"
+    low = Offering(lambda X: np.where(X["amount"] < 2500, 0.9, 0.1), Schema.infer(X)).fit(X)
+    (plan,) = low.plans(one, constraints=stated)
+    assert plan.reason_code == "rules-block"
+    assert [change.after for change in plan.openings[0].changes] == [2000]
+
+
+def test_the_schemas_own_step_may_leave_no_value_that_occurs() -> None:
+    X = pd.DataFrame({"amount": np.repeat([1000.0, 2000.0], 5)})
+    schema = Schema.infer(X).with_feature("amount", max_step=300.0)
+    method = Offering(lambda X: np.where(X["amount"] <= 1701, 0.9, 0.1), schema).fit(X)
+    (plan,) = method.plans(pd.DataFrame({"amount": [2000.0]}))
+    assert [change.after for change in plan.changes] == [1700.0]
 
 
 def test_spread_takes_the_best_and_then_what_differs() -> None:

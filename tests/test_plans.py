@@ -115,11 +115,20 @@ def test_a_code_that_is_not_known_still_has_a_reason() -> None:
     assert "out-of-time" in refused("out-of-time").reason
 
 
-@pytest.mark.parametrize("proven", [True, False])
-def test_a_reason_says_what_it_rests_on(proven: bool) -> None:
-    plan = refused(evidence=Evidence(proven, 12345, 50, 96))
+@pytest.mark.parametrize(
+    ("proven", "most", "said"),
+    [
+        (True, 50, "Proven for up to two changes"),
+        (False, 50, "Searched on a grid, not proven"),
+        (False, 0, "Searched, not proven"),
+    ],
+)
+def test_a_reason_says_what_it_rests_on(proven: bool, most: int, said: str) -> None:
+    plan = refused(evidence=Evidence(proven, 12345, most, 96))
+    assert said in plan.reason
     assert ("Proven" in plan.reason) == proven
-    assert all(said in plan.reason for said in ("12,345", "50", "96"))
+    assert all(number in plan.reason for number in ("12,345", "96"))
+    assert ("at most 50 values" in plan.reason) == (said == "Searched on a grid, not proven")
     assert plan.to_dict()["evidence"]["said"] == ("proven" if proven else "searched")
 
 

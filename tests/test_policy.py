@@ -16,7 +16,7 @@ from genrecourse.checks import broken_rules
 from genrecourse.constraints import Rules
 from genrecourse.datasets import load_dataset
 from genrecourse.encoding import TableEncoder
-from genrecourse.requests import compile_constraints
+from genrecourse.requests import Constraints, compile_constraints
 
 POLICIES = Path(__file__).parents[1] / "policies"
 
@@ -187,7 +187,7 @@ def test_a_classifier_with_another_cutoff_is_refused() -> None:
         ({"unlisted": "immutable"}, "no feature is mutable"),
         (
             {"features": {"sex": {"role": "protected"}}, "rules": {"lock": ["sex"]}},
-            "'rules.lock' names 'sex', which is protected: it does nothing",
+            "'rules.lock' names 'sex', protected: it is refused",
         ),
         (
             {"rules": {"ranges": {"income": [500, None]}}},
@@ -262,6 +262,20 @@ def test_lint_tells_whom_a_rule_leaves_without_a_plan() -> None:
     assert not any(
         "no plan" in remark for remark in Policy.of(**data | {"rules": {}}).lint(rejected, method)
     )
+
+
+def test_people_with_rules_of_their_own_keep_the_policys() -> None:
+    policy = Policy.of(
+        decision={"target": "verdict", "promise": 0.8},
+        rules={"lock": ["debt"], "max_changes": 2},
+    )
+    told = policy.request_with({7: Constraints(max_changes=1)})
+    assert told["promise"] == 0.8
+    assert told["constraints"].default == policy.constraints
+    assert told["constraints"].people == {7: Constraints(max_changes=1)}
+    looser = policy.request_with(Constraints(max_changes=5))["constraints"]
+    assert looser.default == policy.constraints
+    assert policy.request == {"constraints": policy.constraints, "promise": 0.8}
 
 
 def test_lint_tells_that_the_model_reads_what_is_protected(file: Path) -> None:

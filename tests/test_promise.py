@@ -423,10 +423,8 @@ def test_noise_is_survived_as_often_as_the_distance_to_the_edge_says() -> None:
 
 
 def test_copies_are_counted() -> None:
-    def copies(Z: Array) -> Array:
-        return np.stack([Z[:, 0] - shift for shift in (0.0, 0.1, 0.2, 0.3)])
-
-    shares = retrained(copies, np.array([[0.95], [0.65], [0.4]]))  # type: ignore[arg-type]
+    sure = np.array([0.95, 0.65, 0.4])
+    shares = retrained(np.stack([sure - shift > 0.5 for shift in (0.0, 0.1, 0.2, 0.3)]))
     assert [(s.k, s.n) for s in shares] == [(4, 4), (2, 4), (0, 4)]
 
 

@@ -13,13 +13,14 @@ import pandas as pd
 import pytest
 
 from genrecourse import Classifier, GenRe, NearestNeighbour, Schema, UserError, load
+from genrecourse.audit.measures import measure
 from genrecourse.checks import broken_rules
 from genrecourse.classifier import MLPConfig, fit_mlp
 from genrecourse.constraints import Rules
 from genrecourse.cost import Cost
 from genrecourse.encoding import TableEncoder
 from genrecourse.methods.growing_spheres import GrowingSpheres
-from genrecourse.requests import compile_constraints
+from genrecourse.requests import Constraints, compile_constraints
 from genrecourse.roles import Blank, read_by
 
 RATIO = "debt / income"
@@ -295,7 +296,12 @@ def genre() -> GenRe:
 
 
 PEOPLE = people(40, seed=1)
+AT_EDGE = PEOPLE[:1].assign(income=20.0, debt=40.0, ratio=2.0)  # with a debt of 10, or less
 FLIPPED = PEOPLE.assign(sex=np.where(PEOPLE["sex"] == "f", "m", "f"))
+
+
+def low_ratio(X: pd.DataFrame) -> np.ndarray:
+    return np.where(X["ratio"] <= 0.5 + 1e-6, 0.9, 0.1)
 
 
 def carried_out(plan: Any, row: pd.DataFrame) -> pd.DataFrame:
@@ -339,6 +345,68 @@ def test_what_is_protected_decides_no_plan(genre: GenRe) -> None:
     )
 
 
+def test_what_is_protected_decides_nothing_that_an_audit_measures() -> None:
+    """Every number of everybody, also what copies of h say, and whose row a plan copies."""
+    method = fitted(NearestNeighbour, gamma="auto")
+    first, second = measure(method, PEOPLE, {}), measure(method, FLIPPED, {})
+    assert first.values.keys() == second.values.keys() >= {"robust", "noise", "training_row"}
+    for name, values in first.values.items():
+        np.testing.assert_array_equal(values, second.values[name], err_msg=name)
+
+
+def test_a_copy_of_a_training_row_is_one_whatever_its_sex() -> None:
+    """Nothing follows here, so that nearest neighbours end at a row that the model file holds."""
+    columns = ["income", "debt", "sex", "hours"]
+    schema = Schema.infer(X[columns]).with_feature("sex", role="protected")
+
+    def h(X: pd.DataFrame) -> np.ndarray:
+        return np.where(X["hours"] - X["debt"] > 20, 0.9, 0.1)
+
+    method = NearestNeighbour(h, schema).fit(X[columns])
+    told = measure(method, PEOPLE[columns], {}).values["training_row"]
+    assert (told[~np.isnan(told)] == 1).all()
+    assert (~np.isnan(told)).sum() > 5
+
+
+@pytest.mark.parametrize("kind", [NearestNeighbour, GrowingSpheres])
+def test_noise_moves_what_follows_from_it_once(kind: Any) -> None:
+    """h reads the age alone, which time moves and noise does not: no try can fail, and nobody is
+    aged twice. Then a ratio alone: it moves with the noise on its parts."""
+
+    def just_31(X: pd.DataFrame) -> np.ndarray:
+        return np.where((X["age"] - 31.0).abs() < 0.5, 0.9, 0.1)
+
+    for plan in kind(just_31, SCHEMA).fit(X).plans(PEOPLE[:5].assign(age=30)):
+        assert plan.status == "ok"
+        assert (plan.imprecise.k, plan.imprecise.n) == (32, 32)
+
+    rules = Constraints(allowed={"debt": (10,)}, lock=("income", "hours"))
+    (plan,) = kind(low_ratio, SCHEMA).fit(X).plans(AT_EDGE, constraints=rules)
+    assert plan.status == "ok"
+    assert 0 < plan.imprecise.k < 32  # at the very edge: noise on debt or income crosses it
+
+
+@pytest.mark.parametrize(
+    ("own", "stated", "kind"),
+    [
+        ({}, {"ranges": {"ratio": [0.6, None]}}, "range"),
+        ({}, {"lock": ["ratio"]}, "lock"),
+        ({}, {"increase": ["ratio"]}, "direction"),
+        ({"range": (0.6, 4.0)}, None, "range"),
+        ({"direction": "increase"}, None, "direction"),
+    ],
+)
+def test_a_rule_on_a_ratio_is_named_where_it_stands_in_the_way(
+    own: dict[str, Any], stated: Any, kind: str
+) -> None:
+    schema = SCHEMA.with_feature("ratio", **own)
+    method = NearestNeighbour(low_ratio, schema).fit(X)
+    (plan,) = method.plans(AT_EDGE, constraints=stated)
+    assert (plan.status, plan.reason_code) == ("no-plan", "rules-block")
+    assert [(o.kind, o.feature.name) for o in plan.openings if o.feature] == [(kind, "ratio")]
+    assert NearestNeighbour(low_ratio, SCHEMA).fit(X).plans(AT_EDGE)[0].status == "ok"
+
+
 def test_a_request_may_rule_on_a_ratio(genre: GenRe) -> None:
     rules = {"ranges": {"ratio": [None, 0.4]}}
     rejected = PEOPLE[score(PEOPLE) <= 0.5]
@@ -347,6 +415,27 @@ def test_a_request_may_rule_on_a_ratio(genre: GenRe) -> None:
     assert moved.any()
     assert (after["ratio"][moved] <= 0.4 + 1e-9).all()
     assert (genre.assess(rejected, after, rules)["status"] != "rule-broken").all()
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"lock": ["age"]}, "'lock' names 'age', which time moves"),
+        ({"ranges": {"age": [20, 30]}}, "'ranges' names 'age', which time moves"),
+        ({"allowed": {"age": [30]}}, "'allowed' names 'age', which time moves"),
+        ({"decrease": "age"}, "'decrease' names 'age', which time moves"),
+        ({"max_step": {"age": 2}}, "'max_step' names 'age', which time moves"),
+        ({"lock": ["sex"]}, "'lock' names 'sex', which is protected"),
+        ({"allowed": {"sex": ["f"]}}, "'allowed' names 'sex', which is protected"),
+        ({"relations": ["if sex = f then hours >= 20"]}, "which is protected"),
+    ],
+)
+def test_no_rule_is_passed_over_in_silence(rule: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        compile_constraints(rule, ENCODER, RULES, X)
+    with pytest.raises(UserError, match=said):  # of one person too, here or not
+        compile_constraints({"people": {7: rule}}, ENCODER, RULES, X)
+    compile_constraints({"relations": ["if hours > 40 then age >= 18"]}, ENCODER, RULES, X)
 
 
 def test_a_rule_that_names_what_is_protected_is_refused(genre: GenRe) -> None:

@@ -77,10 +77,11 @@ class Classifier:
     # ---- scores -----------------------------------------------------------------------------
 
     def score(self, X: pd.DataFrame) -> Array:
-        """(n,) scores of the favourable outcome, checked."""
+        """(n,) scores of the favourable outcome, checked; a model is never asked about no rows."""
         predict = self._predictor()
         chunks = [X.iloc[i : i + SCORE_CHUNK] for i in range(0, len(X), SCORE_CHUNK)]
-        return np.concatenate([self._checked(predict(chunk), len(chunk)) for chunk in chunks])
+        scores = [self._checked(predict(chunk), len(chunk)) for chunk in chunks]
+        return np.concatenate([np.zeros(0), *scores])
 
     def score_encoded(self, Z: Array, encoder: TableEncoder, like: pd.DataFrame) -> Array:
         """Scores of rows of Z; `like` is any table with the user's dtypes, one row at least.
@@ -90,9 +91,8 @@ class Classifier:
         """
         if self.encoder is encoder and isinstance(self.model, nn.Module):
             chunks = [Z[i : i + SCORE_CHUNK] for i in range(0, len(Z), SCORE_CHUNK)]
-            return np.concatenate(
-                [self._checked(_run_module(self.model, chunk), len(chunk)) for chunk in chunks]
-            )
+            scores = [self._checked(_run_module(self.model, each), len(each)) for each in chunks]
+            return np.concatenate([np.zeros(0), *scores])
         return self.score(encoder.table(Z, like))
 
     def confidence(self, scores: Array) -> Array:

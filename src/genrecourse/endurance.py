@@ -13,7 +13,6 @@ from collections.abc import Callable
 import numpy as np
 
 from genrecourse.binomial import Share
-from genrecourse.copies import Copies
 from genrecourse.encoding import Array
 from genrecourse.noise import KeyedNoise
 
@@ -22,20 +21,25 @@ TRIES = 32
 STREAM = 40_009  # keeps these draws apart from those that the plan was found with
 
 
-def retrained(copies: Copies, Z_plus: Array) -> list[Share]:
-    """How many of the copies accept each row."""
-    accepted = copies(Z_plus) > 0.5
-    return [Share(int(k), len(accepted)) for k in accepted.sum(axis=0)]
+def retrained(votes: np.ndarray) -> list[Share]:
+    """How many of the copies accept each row. votes: (copies, n), as in `Verifier.votes`."""
+    return [Share(int(k), len(votes)) for k in votes.sum(axis=0)]
 
 
 def imprecise(
-    confidence: Callable[[Array], Array], Z_plus: Array, numbers: np.ndarray, seed: int
+    confidence: Callable[[Array], Array],
+    Z_plus: Array,
+    numbers: np.ndarray,
+    seed: int,
+    blank: Callable[[Array], Array] = lambda Z: Z,
 ) -> list[Share]:
-    """How many noisy copies of each row h accepts. numbers: the columns that noise may move."""
+    """How many noisy copies of each row h accepts. numbers: the columns that noise may move.
+    blank: rows without what must not decide which noise they meet (`roles.Blank`)."""
     n, width = Z_plus.shape
     noise = KeyedNoise(seed + STREAM)
+    keys = noise.keys(blank(Z_plus))
     moved = np.repeat(Z_plus[:, None, :], TRIES, axis=1)
     if len(numbers):
-        moved[:, :, numbers] += NOISE * noise.normal(noise.keys(Z_plus), (TRIES, len(numbers)))
+        moved[:, :, numbers] += NOISE * noise.normal(keys, (TRIES, len(numbers)))
     accepted = confidence(moved.reshape(n * TRIES, width)).reshape(n, TRIES) > 0.5
     return [Share(int(k), TRIES) for k in accepted.sum(axis=1)]

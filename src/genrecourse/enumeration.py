@@ -21,10 +21,11 @@ from genrecourse.cost import Cost
 from genrecourse.encoding import TOLERANCE, Array, TableEncoder
 
 KEPT = 1000  # values of a number that a model file keeps
-MOST = (50, 30, 20, 12, 8)  # values of a feature that are tried; the first that the budget allows
+MOST = (50, 30, 20, 12, 8)  # values of a feature that pairs are made of; the first within budget
 BUDGET = 100_000  # changes of two features that are tried for one person
 BATCH = 65_536  # rows that h is asked about at once
 DOUBT = 1e-6  # share of the score range within which h is asked again in original units
+FEW = 5  # values of a number that are tried where the rules leave a person none that occurs
 PEOPLE = 500  # whose masks are made at once: bounds memory
 
 
@@ -53,18 +54,9 @@ class Menu:
         return cls(tuple(values))
 
     @property
-    def most(self) -> int:
-        """How many values of a feature are tried for one person."""
-        return next((most for most in MOST if self._n_pairs(most) <= BUDGET), MOST[0])
-
-    @property
-    def tries_pairs(self) -> bool:
-        """A table with very many features has too many pairs of changes to try them all."""
-        return self._n_pairs(MOST[-1]) <= BUDGET
-
-    def _n_pairs(self, most: int) -> int:
-        sizes = np.array([min(len(v), most) for v in self.values])
-        return int((sizes.sum() ** 2 - (sizes**2).sum()) // 2)
+    def cut(self) -> np.ndarray:
+        """(d,) booleans: may training rows have values of the feature that are not here?"""
+        return np.array([len(values) >= KEPT for values in self.values])
 
 
 def thin(values: Array, most: int) -> Array:
@@ -107,6 +99,18 @@ class Found:
     F_plus: Array  # (k, d), cheapest first
     cost: Array  # (k,)
     asked: int  # rows that h was asked about
+    most: int  # values of a feature that pairs were made of, at most; 0: too many pairs to try any
+    is_all: bool  # no value that occurs was left out, of single changes or of pairs
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What h is asked about one person."""
+
+    person: int
+    moves: Moves
+    most: int  # as in `Found`
+    is_all: bool
 
 
 class Enumeration:
@@ -134,35 +138,64 @@ class Enumeration:
         """
         most = np.full(len(people), np.inf) if below is None else below
         found: list[Found] = []
-        batch: list[tuple[int, Moves]] = []
+        batch: list[_Asked] = []
         for i in range(0, len(people), PEOPLE):
             part = people[i : i + PEOPLE]
             singles = self._singles(rules.take(part), part)
             for person, single, limit in zip(part, singles, most[i : i + PEOPLE], strict=True):
-                batch.append((int(person), _moves(single, limit, touching, self.menu.tries_pairs)))
-                if sum(len(moves) for _, moves in batch) >= BATCH:
+                moves, most_values, is_all = _moves(single, limit, touching)
+                is_all &= not self.menu.cut[single.feature].any()
+                batch.append(_Asked(int(person), moves, most_values, is_all))
+                if sum(len(each.moves) for each in batch) >= BATCH:
                     found += self._accepted(rules, batch)
                     batch = []
         return found + self._accepted(rules, batch)
 
-    def n_open(self, rules: RuleBook, people: np.ndarray, j: int) -> np.ndarray:
-        """(len(people),) how many other values the rules let feature j of each person take."""
-        return np.asarray(self._open(rules.take(people), people, j)[1].sum(axis=1))
+    def may_change(self, rules: RuleBook, people: np.ndarray) -> np.ndarray:
+        """(len(people),) booleans: do the rules leave each person any other value at all?"""
+        mine, answer = rules.take(people), np.zeros(len(people), dtype=bool)
+        for j in range(len(self.menu.values)):
+            answer |= np.array([len(each) > 0 for each in self._open(mine, people, j)], dtype=bool)
+        return answer
 
-    def _open(self, rules: RuleBook, people: np.ndarray, j: int) -> tuple[Array, np.ndarray]:
-        """The values of feature j, and (n, V) booleans: those that each person may go to."""
-        values, named = self.menu.values[j], rules.named(j)
-        if len(named):
-            values = np.unique(np.concatenate([values, named]))
+    def opens(self, now: RuleBook, then: RuleBook, people: np.ndarray, j: int) -> np.ndarray:
+        """(len(people),) booleans: may feature j of each person go where it could not?"""
+        pair = (self._open(rules.take(people), people, j) for rules in (now, then))
+        return np.array([len(np.setdiff1d(b, a)) > 0 for a, b in zip(*pair, strict=True)], bool)
+
+    def _open(self, rules: RuleBook, people: np.ndarray, j: int) -> list[Array]:
+        """What feature j of each person may change to: values that occur, or are given by name.
+        Where rules leave a number none of these: the ends of what they leave, and a few between."""
+        seen, (named, given) = self.menu.values[j], rules.named(j)
+        values = np.unique(np.concatenate([seen, named]))
         own, others = self.F[people, j][:, None], values[None, :]
         same = np.abs(own - others) <= TOLERANCE  # from missing, every value is another
-        return values, np.asarray(rules.allowed(j, own, others) & ~same)
+        theirs = given[:, None] | np.isin(values, seen)  # not what somebody else is given by name
+        mask = np.asarray(rules.allowed(j, own, others) & ~same & theirs)
+        open_ = [values[row] for row in mask]
+        if self.encoder.blocks[j].n_levels == 0 and len(seen) > 1:  # a constant has no scale
+            low, high = rules.reach(j, own[:, 0])
+            for i in np.flatnonzero(~mask.any(axis=1) & (low <= high)):
+                between = self._between(j, low[i], high[i])
+                away = ~(np.abs(between - own[i]) <= TOLERANCE)
+                mine = rules.take(np.array([i])).allowed(j, own[i : i + 1], between[None])[0]
+                open_[i] = between[mine & away]
+        return open_
+
+    def _between(self, j: int, low: float, high: float) -> Array:
+        """Both ends and a few values between, with the decimals that a plan may say."""
+        values, block = np.linspace(low, high, FEW), self.encoder.blocks[j]
+        decimals = self.encoder.schema.features[j].decimals
+        if decimals is not None:
+            whole = np.round(block.low + values * block.span, decimals)
+            values = (whole - block.low) / block.span
+        return np.unique(values)
 
     def _singles(self, rules: RuleBook, people: np.ndarray) -> Iterator[Moves]:
         """Each person's changes of one feature."""
         open_ = [self._open(rules, people, j) for j in range(len(self.menu.values))]
         for place, person in enumerate(people):
-            values = [thin(known[mask[place]], self.menu.most) for known, mask in open_]
+            values = [theirs[place] for theirs in open_]
             feature = np.repeat(np.arange(len(values)), [len(v) for v in values])
             value = np.concatenate(values)
             moves = Moves(np.c_[feature, feature], np.c_[value, value], np.zeros(len(value)))
@@ -170,20 +203,23 @@ class Enumeration:
             price = self.cost(*(self.encoder.from_features(f) for f in (x[None], rows)))
             yield Moves(moves.feature, moves.value, np.asarray(price))
 
-    def _accepted(self, rules: RuleBook, batch: list[tuple[int, Moves]]) -> list[Found]:
+    def _accepted(self, rules: RuleBook, batch: list[_Asked]) -> list[Found]:
         """Asks h once for the whole batch, and the rules about what h accepts."""
         if not batch:
             return []
-        person = np.repeat([i for i, _ in batch], [len(moves) for _, moves in batch])
-        F_plus = np.concatenate([moves.rows(self.F[i]) for i, moves in batch])
+        sizes = [len(each.moves) for each in batch]
+        person = np.repeat([each.person for each in batch], sizes)
+        F_plus = np.concatenate([each.moves.rows(self.F[each.person]) for each in batch])
         F_plus = rules.take(person).settle(self.F[person], F_plus)
         ok = np.flatnonzero(self._h_accepts(person, F_plus))
         ok = ok[rules.take(person[ok]).feasible(self.F[person[ok]], F_plus[ok])]
-        starts = np.cumsum([0, *(len(moves) for _, moves in batch)])
+        starts = np.cumsum([0, *sizes])
         found = []
-        for (i, moves), start, stop in zip(batch, starts[:-1], starts[1:], strict=True):
-            best = _cheapest_of_each_kind(moves.take(ok[(ok >= start) & (ok < stop)] - start))
-            found.append(Found(best.rows(self.F[i]), best.cost, len(moves)))
+        for each, start, stop in zip(batch, starts[:-1], starts[1:], strict=True):
+            mine = each.moves.take(ok[(ok >= start) & (ok < stop)] - start)
+            best = _cheapest_of_each_kind(mine)
+            rows = best.rows(self.F[each.person])
+            found.append(Found(rows, best.cost, len(each.moves), each.most, each.is_all))
         return found
 
     def _h_accepts(self, person: np.ndarray, F_plus: Array) -> np.ndarray:
@@ -211,12 +247,19 @@ class Enumeration:
         return self.encoder.decode(self.encoder.from_features(F_plus), like=self.X.iloc[person])
 
 
-def _moves(single: Moves, below: float, touching: int | None, pairs: bool) -> Moves:
-    """The changes of one and of two features that one person's single ones make up."""
+def _moves(single: Moves, below: float, touching: int | None) -> tuple[Moves, int, bool]:
+    """The changes of one and of two features that one person's single ones make up; of how many
+    values of a feature pairs are made, at most; and whether these are all of them."""
     if below < np.inf:
         single = single.take(single.cost < below)
     feature, value, cost = single.feature[:, 0], single.value[:, 0], single.cost
-    a, b = np.triu_indices(len(single) if pairs else 0, 1)
+    sizes = np.bincount(feature, minlength=1)  # open to this person: what is locked makes no pairs
+    most = next((most for most in MOST if _n_pairs(np.minimum(sizes, most)) <= BUDGET), 0)
+    of_pairs = np.zeros(0, dtype=int)
+    if most:
+        places = [thin(np.flatnonzero(feature == j), most) for j in np.flatnonzero(sizes)]
+        of_pairs = np.concatenate([of_pairs, *places])
+    a, b = (of_pairs[side] for side in np.triu_indices(len(of_pairs), 1))
     use = (feature[a] != feature[b]) & (cost[a] + cost[b] < below)
     alone = np.ones(len(single), dtype=bool)
     if touching is not None:
@@ -224,11 +267,17 @@ def _moves(single: Moves, below: float, touching: int | None, pairs: bool) -> Mo
         alone = feature == touching
     a, b = a[use], b[use]
     first = single.take(alone)
-    return Moves(
+    moves = Moves(
         np.concatenate([first.feature, np.c_[feature[a], feature[b]]]),
         np.concatenate([first.value, np.c_[value[a], value[b]]]),
         np.concatenate([first.cost, cost[a] + cost[b]]),
     )
+    return moves, min(most, int(sizes.max())) if len(single) else most, bool(sizes.max() <= most)
+
+
+def _n_pairs(sizes: np.ndarray) -> int:
+    """Of values of two features, where each has so many."""
+    return int((sizes.sum() ** 2 - (sizes**2).sum()) // 2)
 
 
 def _cheapest_of_each_kind(moves: Moves) -> Moves:

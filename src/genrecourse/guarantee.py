@@ -48,6 +48,10 @@ class Checked:
         return np.arange(*np.searchsorted(self.person, [i, i + 1]))
 
 
+def evidence(found: Found, draws: int = 0) -> Evidence:
+    return Evidence(found.is_all, found.asked, found.most, draws)
+
+
 class Gate:
     """The people X, the h that decides on them and the rules that bind them."""
 
@@ -66,7 +70,7 @@ class Gate:
         self.relaxed = relaxed
         self.follows = np.array([feature.follows for feature in encoder.schema])
         self.trial = Enumeration(X, menu, h, encoder, cost)
-        self.F, self.menu = self.trial.F, menu
+        self.F = self.trial.F
         self.score = h.score(X)
         self.rejected = np.flatnonzero(self.score <= h.cutoff)
 
@@ -94,11 +98,11 @@ class Gate:
 
     # ---- by trying everything -----------------------------------------------------------------
 
-    def try_all(self, people: np.ndarray) -> tuple[Checked, list[int]]:
+    def try_all(self, people: np.ndarray) -> tuple[Checked, list[Found]]:
         """The cheapest accepted changes of one and of two features of each person, at most
-        `WEIGHED` kinds, checked; and how many changes were tried for each."""
+        `WEIGHED` kinds, checked; and what was tried for each."""
         found = self.trial.search(self.rules, people)
-        return self._checked(people, found, self.rules, WEIGHED), [each.asked for each in found]
+        return self._checked(people, found, self.rules, WEIGHED), found
 
     def _checked(
         self, people: np.ndarray, found: Sequence[Found], rules: RuleBook, most: int
@@ -108,26 +112,24 @@ class Gate:
         rows = np.concatenate([nothing, *(each.F_plus[:most] for each in found)])
         return self.check(person, rows, rules)
 
-    def evidence(self, asked: int, draws: int = 0) -> Evidence:
-        return Evidence(self.menu.tries_pairs, asked, self.menu.most, draws)
-
-    def proven_cheapest(self, people: np.ndarray, cost: Array) -> list[Evidence | None]:
-        """For plans of this cost: is there none of one or two changes that costs less?"""
-        if not self.menu.tries_pairs:
-            return [None] * len(people)
+    def cheapest(self, people: np.ndarray, cost: Array) -> list[Evidence | None]:
+        """For plans of this cost: what says that none of one or two changes costs less, if it is
+        so. None, too, where there are too many pairs to try."""
         found = self.trial.search(self.rules, people, below=cost - TOLERANCE)
-        return [None if len(each.cost) else self.evidence(each.asked) for each in found]
+        return [None if len(each.cost) or not each.most else evidence(each) for each in found]
 
     def openings(self, people: np.ndarray, words: Wording) -> dict[int, tuple[Opening, ...]]:
         """For each person the rules that alone stand in the way, the cheapest way first."""
         opened: dict[int, list[Opening]] = {int(i): [] for i in people}
-        now = self._n_open(self.rules, people)
         for relaxed in self.relaxed() if len(people) else ():
-            some, touching = people, None  # of a rule on the plan as a whole
-            if relaxed.feature is not None:
+            # of a rule on the plan as a whole, or on what follows from any change
+            some, touching = people, None
+            if relaxed.binds is not None:
+                some = people[relaxed.binds[people]]
+            if relaxed.feature is not None and not relaxed.feature.follows:
                 touching = self.encoder.schema.names.index(relaxed.feature.name)
-                more = self.trial.n_open(relaxed.rules, people, touching) > now[:, touching]
-                some = people[more]  # of the others the rule keeps nothing
+                more = self.trial.opens(self.rules, relaxed.rules, some, touching)
+                some = some[more]  # of the others the rule keeps nothing
             found = self.trial.search(relaxed.rules, some, touching=touching)
             checked = self._checked(some, found, relaxed.rules, 1)
             for row in np.flatnonzero(checked.holds):
@@ -145,15 +147,6 @@ class Gate:
             relaxed.value,
             words,
         )
-
-    def _n_open(self, rules: RuleBook, people: np.ndarray) -> np.ndarray:
-        """(n, d) how many other values the rules leave each feature of each person."""
-        columns = [self.trial.n_open(rules, people, j) for j in range(self.F.shape[1])]
-        return np.stack(columns, axis=1)
-
-    def may_change(self, people: np.ndarray) -> np.ndarray:
-        """(n,) booleans: do the rules leave each person any other value at all?"""
-        return np.asarray(self._n_open(self.rules, people).any(axis=1))
 
     # ---- in words -----------------------------------------------------------------------------
 
@@ -208,15 +201,13 @@ def guaranteed(gate: Gate, offers: Offers, n: int, words: Wording) -> Plans:
     helped = np.isin(gate.rejected, own.person[own.holds])
     # the plans of one person differ in what they change, and few draws do: so all is tried
     tried = gate.rejected if n > 1 else gate.rejected[~helped]
-    more, asked = gate.try_all(tried)
-    evidence = {
-        int(i): gate.evidence(each, offers.draws) for i, each in zip(tried, asked, strict=True)
-    }
+    more, found = gate.try_all(tried)
+    rests_on = {int(i): evidence(each, offers.draws) for i, each in zip(tried, found, strict=True)}
     settled = gate.rejected[helped] if n == 1 and offers.keep_first else gate.rejected[:0]
     shown = _shown(own, more, offers, n, gate.rejected, settled)
     lost = np.array([i for i, plans in shown.items() if not plans], dtype=int)
     told = _Told(gate, offers, shown, words)
-    nothing = _no_plan(gate, offers, lost, own, evidence, words)
+    nothing = _no_plan(gate, offers, lost, own, rests_on, words)
     plans = []
     for i in range(len(gate.X)):
         if i in nothing:
@@ -286,7 +277,7 @@ class _Told:
         firsts = {i: plans[0] for i, plans in self.shown.items() if plans}
         small = {i: s for i, s in firsts.items() if s.checked.moved[s.row].sum() <= 2}
         cost = np.array([s.checked.cost[s.row] for s in small.values()])
-        proven = self.gate.proven_cheapest(np.array(list(small), dtype=int), cost)
+        proven = self.gate.cheapest(np.array(list(small), dtype=int), cost)
         return {i: each for i, each in zip(small, proven, strict=True) if each is not None}
 
     def plan(self, i: int) -> Plan:
@@ -313,13 +304,14 @@ def _no_plan(
     offers: Offers,
     lost: np.ndarray,
     own: Checked,
-    evidence: dict[int, Evidence],
+    rests_on: dict[int, Evidence],
     words: Wording,
 ) -> dict[int, Plan]:
     """The answer for people for whom nothing holds, with its reason."""
     if len(lost) == 0:
         return {}
-    opened, may, codes = gate.openings(lost, words), gate.may_change(lost), offers.reason(lost)
+    opened, codes = gate.openings(lost, words), offers.reason(lost)
+    may = gate.trial.may_change(gate.rules, lost)
     plans = {}
     for i, can, code in zip(map(int, lost), may, codes, strict=True):
         if not can:
@@ -331,7 +323,7 @@ def _no_plan(
         plans[i] = Plan(
             *_about(gate, i, "no-plan"),
             reason_code=str(code),
-            evidence=evidence[i],
+            evidence=rests_on[i],
             openings=opened[i],
             language=words,
         )

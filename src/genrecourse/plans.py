@@ -76,9 +76,9 @@ class Change:
 class Evidence:
     """What was tried before something was said (`enumeration`)."""
 
-    proven: bool  # all changes of one and of two features were tried; else only those of one
+    proven: bool  # all changes of one and of two features over the values that occur were tried
     asked: int  # changes that h was asked about
-    most: int  # values of a feature that were tried, at most
+    most: int  # values of a feature that changes of two were made of, at most; 0: none were tried
     draws: int = 0  # what the method tried by itself
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,7 +157,9 @@ class Plan:
     reason_code: str = ""  # why the status is "no-plan"
     evidence: Evidence | None = None  # what "no-plan" rests on
     openings: tuple[Opening, ...] = ()  # rules that block: what each alone keeps from being a plan
-    cheapest: Evidence | None = None  # no change of one or of two features costs less
+    cheapest: Evidence | None = (
+        None  # no change of one or of two features that was tried costs less
+    )
     alternatives: tuple[Plan, ...] = ()  # further plans, which change other features
     consequences: tuple[Change, ...] = ()  # what then moves by itself: derived values, and time
     retrained: Share | None = None  # copies of h, trained again, that accept it (`endurance`)
@@ -207,7 +209,8 @@ class Plan:
     @property
     def _evidence(self) -> str:
         assert self.evidence is not None
-        name = "evidence.proven" if self.evidence.proven else "evidence.searched"
+        name = "evidence.searched" if self.evidence.most == 0 else "evidence.grid"
+        name = "evidence.proven" if self.evidence.proven else name
         return self.language(
             name,
             asked=self._count(self.evidence.asked),
@@ -236,7 +239,8 @@ class Plan:
             likelihood = words.number(f"{self.log_likelihood:.1f}")
             parts.append(words("plan.likelihood", likelihood=likelihood))
         if self.cheapest is not None:
-            parts.append(words("plan.cheapest", most=self.cheapest.most))
+            name = "plan.cheapest" if self.cheapest.proven else "plan.cheapest_on_grid"
+            parts.append(words(name, most=self.cheapest.most))
         if self.consequences:
             said = "; ".join(change.to_text() for change in self.consequences)
             parts.append(words("plan.follows", changes=said))

@@ -46,7 +46,13 @@ from genrecourse.constraints import Rules
 from genrecourse.encoding import TableEncoder
 from genrecourse.errors import UserError
 from genrecourse.relations import Possible, parse_relation
-from genrecourse.requests import Constraints, compile_constraints
+from genrecourse.requests import (
+    Constraints,
+    PerPerson,
+    compile_constraints,
+    read_constraints,
+    several,
+)
 from genrecourse.roles import read_by
 from genrecourse.schema import Feature, Level, Schema
 
@@ -54,10 +60,6 @@ TRIED = 100  # rejected rows for whom plans are made when a fitted method is lin
 
 
 # ---- what the file says ---------------------------------------------------------------------
-
-
-def _several(value: Any) -> Any:
-    return (value,) if isinstance(value, str | bool | int | float) else value
 
 
 class _Part(BaseModel):
@@ -68,7 +70,7 @@ class Decision(_Part):
     """Who is accepted, and what is promised about it."""
 
     target: str | None = None
-    favourable: Annotated[tuple[Level, ...], BeforeValidator(_several)] = ()
+    favourable: Annotated[tuple[Level, ...], BeforeValidator(several)] = ()
     cutoff: float = Field(0.5, allow_inf_nan=False)
     score_range: tuple[float, float] = (0.0, 1.0)
     promise: float | None = Field(None, gt=0, lt=1)
@@ -251,7 +253,14 @@ class Policy:
     @property
     def request(self) -> dict[str, Any]:
         """What `plans` is to be told: `method.plans(X, n=3, **policy.request)`."""
-        told = {"constraints": self.constraints, "promise": self.promise}
+        return self.request_with(None)
+
+    def request_with(self, constraints: Any) -> dict[str, Any]:
+        """The same, with rules of these people on top: none of the policy's is lost by them."""
+        rules: Constraints | PerPerson | None = self.constraints
+        if constraints is not None:
+            rules = PerPerson(default=self.stated.rules).also(read_constraints(constraints))
+        told = {"constraints": rules, "promise": self.promise}
         return {name: value for name, value in told.items() if value is not None}
 
     def split(self, table: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series | None]:
@@ -321,9 +330,8 @@ class Policy:
             for name in names:
                 feature = schema[name]
                 if feature.role not in ("mutable", "derived"):
-                    remarks.append(
-                        f"'rules.{field}' names '{name}', which is {feature.role}: it does nothing"
-                    )
+                    then = "it does nothing" if feature.role == "immutable" else "it is refused"
+                    remarks.append(f"'rules.{field}' names '{name}', {feature.role}: {then}")
         for name, (low, high) in rules.ranges.items():
             ends = (-np.inf if low is None else low, np.inf if high is None else high)
             remarks += _lint_range(f"'rules.ranges.{name}'", ends, X[name])

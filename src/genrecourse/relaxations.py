@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from genrecourse.constraints import RuleBook, Rules
@@ -19,10 +20,11 @@ from genrecourse.requests import (
     Constraints,
     PerPerson,
     RequestRules,
+    by_label,
     compile_constraints,
     read_constraints,
 )
-from genrecourse.schema import Feature
+from genrecourse.schema import Feature, plain
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Relaxed:
     feature: Feature | None  # that the rule is about, with the rule as one of its fields
     rules: RuleBook  # without it
     value: Any = None  # of a rule that no field of a feature can hold
+    binds: np.ndarray | None = None  # (n,) booleans: whom; None: everybody
 
 
 def relaxed_schema(rules: Rules, encoder: TableEncoder) -> list[Relaxed]:
@@ -42,7 +45,7 @@ def relaxed_schema(rules: Rules, encoder: TableEncoder) -> list[Relaxed]:
         free: dict[str, dict[str, Any]] = {}
         if feature.role == "immutable":
             free["immutable"] = {"role": "mutable"}
-        elif feature.role == "mutable":  # a rule on what nobody may act on opens nothing by itself
+        elif feature.role in ("mutable", "derived"):  # time and what is protected keep no rule
             if feature.direction != "any":
                 free["direction"] = {"direction": "any"}
             if feature.max_step is not None:
@@ -62,6 +65,9 @@ def relaxed_request(
     """Each rule of the request, whoever has it, and then each rule of the schema."""
     stated = read_constraints(constraints)
     everybody = [stated.default, *stated.people.values()]
+    of_label = by_label(stated.people, X.index)
+    own_rules = [set(_rules(of_label.get(plain(label), NOTHING))) for label in X.index]
+    for_all = set(_rules(stated.default))
     found = []
     for rule in dict.fromkeys(rule for own in everybody for rule in _rules(own)):
         without = PerPerson(
@@ -69,7 +75,8 @@ def relaxed_request(
             default=_without(stated.default, rule),
         )
         rules = compile_constraints(without, encoder, request.rules, X)
-        found.append(_told(rule, encoder, rules))
+        binds = None if rule in for_all else np.array([rule in own for own in own_rules])
+        found.append(replace(_told(rule, encoder, rules), binds=binds))
     for relaxed in relaxed_schema(request.rules, encoder):
         assert isinstance(relaxed.rules, Rules)
         found.append(replace(relaxed, rules=replace(request, rules=relaxed.rules)))
@@ -79,6 +86,7 @@ def relaxed_request(
 # ---- one rule of a request ------------------------------------------------------------------
 
 Rule = tuple[str, str, Any]  # the field of `Constraints`, the feature (or the relation), its value
+NOTHING = Constraints()
 LISTS = ("lock", "increase", "decrease", "relations")
 TABLES = ("ranges", "allowed", "max_step")
 PLAIN = ("max_changes", "max_cost")

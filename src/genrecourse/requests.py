@@ -12,9 +12,8 @@ meet, whatever changes, is a mistake in the rule or in the row, and an error tha
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Self
@@ -27,16 +26,16 @@ from genrecourse.constraints import Rules
 from genrecourse.encoding import TOLERANCE, Array, TableEncoder, unchanged
 from genrecourse.errors import UserError
 from genrecourse.relations import Possible, Relation, level_of, parse_relation
-from genrecourse.schema import Feature, Level, plain
+from genrecourse.schema import Feature, Level, Schema, plain
 
 
-def _several(value: Any) -> Any:
+def several(value: Any) -> Any:
     """One name, rule or value where several may stand."""
     return (value,) if isinstance(value, str | bool | int | float) else value
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_several)]
-Values = Annotated[tuple[Level, ...], BeforeValidator(_several), Field(min_length=1)]
+Names = Annotated[tuple[str, ...], BeforeValidator(several)]
+Values = Annotated[tuple[Level, ...], BeforeValidator(several), Field(min_length=1)]
 End = float | None  # None: open
 
 
@@ -77,57 +76,87 @@ class Constraints(BaseModel):
                 )
         return self
 
-    def to_json(self) -> str:
-        """Readable JSON: what is not ruled is left out."""
-        return self.model_dump_json(indent=2, exclude_defaults=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> Constraints:
-        try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise UserError(f"the constraints are not JSON: {error}") from None
-        return _build(cls, data)
-
-    def relaxations(self) -> list[tuple[str, Constraints]]:
-        """Each single rule in words, and these constraints without it."""
-        found: list[tuple[str, Constraints]] = []
-        for field in ("lock", "increase", "decrease", "relations"):
-            names = getattr(self, field)
-            for i, name in enumerate(names):
-                left = names[:i] + names[i + 1 :]
-                found.append((_in_words(field, name), self.model_copy(update={field: left})))
-        for field in ("ranges", "allowed", "max_step"):
-            stated = getattr(self, field)
-            for name, value in stated.items():
-                others = {k: v for k, v in stated.items() if k != name}
-                words = _in_words(field, name, value)
-                found.append((words, self.model_copy(update={field: others})))
-        for field in ("max_changes", "max_cost"):
-            value = getattr(self, field)
-            if value is not None:
-                found.append((_in_words(field, "", value), self.model_copy(update={field: None})))
-        return found
+    def also(self, other: Constraints) -> Constraints:
+        """Both: whoever keeps the result keeps each of the two."""
+        up, down = ({*getattr(self, f), *getattr(other, f)} for f in ("increase", "decrease"))
+        neither = up & down  # what may go neither way stays
+        return Constraints(
+            lock=_joined(self.lock, other.lock, sorted(neither)),
+            ranges=_each(self.ranges, other.ranges, _overlap),
+            allowed=_each(self.allowed, other.allowed, _shared),
+            increase=tuple(sorted(up - neither)),
+            decrease=tuple(sorted(down - neither)),
+            max_step=_each(self.max_step, other.max_step, lambda name, a, b: min(a, b)),
+            max_changes=_smaller(self.max_changes, other.max_changes),
+            max_cost=_smaller(self.max_cost, other.max_cost),
+            relations=_joined(self.relations, other.relations),
+        )
 
     def key(self) -> str:
         """Equal for equal constraints."""
         return self.model_dump_json()
 
 
+def _joined(*several: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for names in several for name in names))
+
+
+def _smaller(*limits: Any) -> Any:
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _each(a: dict[str, Any], b: dict[str, Any], both: Callable[[str, Any, Any], Any]) -> Any:
+    """Rules by feature; `both` says what holds where the two speak of the same one."""
+    return {
+        name: both(name, a[name], b[name]) if name in a and name in b else {**a, **b}[name]
+        for name in (*a, *(name for name in b if name not in a))
+    }
+
+
+def _overlap(name: str, a: tuple[End, End], b: tuple[End, End]) -> tuple[End, End]:
+    low, high = max(_low(a[0]), _low(b[0])), min(_high(a[1]), _high(b[1]))
+    if low > high:
+        raise UserError(_at_odds("ranges", name, a, b))
+    return low, high
+
+
+def _shared(name: str, a: tuple[Level, ...], b: tuple[Level, ...]) -> tuple[Level, ...]:
+    values = tuple(value for value in a if value in b)
+    if not values:
+        raise UserError(_at_odds("allowed", name, a, b))
+    return values
+
+
+def _at_odds(field: str, name: str, a: Any, b: Any) -> str:
+    return (
+        f"the rules {_in_words(field, name, a)} and {_in_words(field, name, b)} leave no value "
+        "that keeps both; loosen one of them, or lock the feature"
+    )
+
+
 class PerPerson(BaseModel):
-    """Rules of some people, by their index label, and those of everybody else."""
+    """Rules of everybody (`default`), and what more binds some people, by their index label."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     people: dict[Any, Constraints] = {}
     default: Constraints = Constraints()
 
+    def also(self, other: PerPerson) -> PerPerson:
+        """Both, for everybody and for each person."""
+        nothing, labels = Constraints(), dict.fromkeys((*self.people, *other.people))
+        people = {
+            label: self.people.get(label, nothing).also(other.people.get(label, nothing))
+            for label in labels
+        }
+        return PerPerson(people=people, default=self.default.also(other.default))
+
 
 def read_constraints(given: Any) -> PerPerson:
     """From what a user may give: constraints for all, by index label, or either as plain data.
 
     A mapping is read as the fields of `Constraints`, as {"default": ..., "people": {label: ...}},
-    or, if its values are `Constraints`, as index label to constraints.
+    or, if its values are `Constraints` or its keys no text, as index label to constraints.
     """
     if isinstance(given, PerPerson):
         return given
@@ -140,6 +169,8 @@ def read_constraints(given: Any) -> PerPerson:
         )
     if given and all(isinstance(value, Constraints) for value in given.values()):
         return PerPerson(people=dict(given))
+    if not all(isinstance(key, str) for key in given):
+        return _build(PerPerson, {"people": dict(given)})
     if given and set(given) <= {"people", "default"}:
         return _build(PerPerson, dict(given))
     return PerPerson(default=_build(Constraints, dict(given)))
@@ -156,12 +187,14 @@ def compile_constraints(
     An unknown feature or value, and a rule that somebody does not meet and cannot, are UserErrors.
     """
     stated = read_constraints(constraints)
+    for each in (stated.default, *stated.people.values()):
+        _check_roles(each, encoder.schema)
     kinds: dict[str, int] = {}
     distinct: list[Constraints] = []
-    of_label = _by_label(stated.people, X.index)
+    of_label = by_label(stated.people, X.index)
     kind = np.empty(len(X), dtype=int)
     for i, label in enumerate(map(plain, X.index)):
-        own = of_label.get(label, stated.default)
+        own = _with_own(stated.default, of_label.get(label), label)
         key = own.key()
         if key not in kinds:
             kinds[key] = len(distinct)
@@ -171,7 +204,7 @@ def compile_constraints(
     read: list[Relation] = []
     for text in dict.fromkeys(text for own in distinct for text in own.relations):
         relations[text] = len(read)
-        read.append(parse_relation(text, encoder))
+        read.append(_unprotected(parse_relation(text, encoder), encoder.schema))
     compiled = RequestRules(
         rules,
         encoder,
@@ -183,7 +216,15 @@ def compile_constraints(
     return compiled
 
 
-def _by_label(people: Mapping[Any, Constraints], index: pd.Index) -> dict[Any, Constraints]:
+def _with_own(default: Constraints, own: Constraints | None, label: Any) -> Constraints:
+    """A person's own rules come on top: nobody rids themselves of a rule by stating another."""
+    try:
+        return default if own is None else default.also(own)
+    except UserError as error:
+        raise UserError(f"row {label!r}: {error}") from None
+
+
+def by_label(people: Mapping[Any, Constraints], index: pd.Index) -> dict[Any, Constraints]:
     """Constraints by the labels of a table; a label that came through JSON is text by now."""
     labels = {plain(label) for label in index}
     texts = {str(label): label for label in labels}
@@ -196,8 +237,35 @@ def _by_label(people: Mapping[Any, Constraints], index: pd.Index) -> dict[Any, C
                 f"constraints are given for {label!r}, but no row of the table has this index "
                 f"label; its labels begin with {some}"
             )
-        found[known] = own
+        found[known] = found[known].also(own) if known in found else own
     return found
+
+
+def _check_roles(stated: Constraints, schema: Schema) -> None:
+    """Refuse rules that would be passed over in silence, or decide by what must decide nothing."""
+    why = {
+        "advances": "which time moves, whatever a plan does: no plan can keep a rule on it",
+        "protected": "which is protected: it must decide no plan",
+    }
+    for field in ("lock", "ranges", "allowed", "increase", "decrease", "max_step"):
+        for name in getattr(stated, field):
+            role = schema[name].role if name in schema.names else ""
+            if role in why:
+                raise UserError(
+                    f"constraints: '{field}' names '{name}', {why[role]}. Leave it out, or make "
+                    "the feature immutable"
+                )
+
+
+def _unprotected(relation: Relation, schema: Schema) -> Relation:
+    named = [schema.names[j] for j in relation.features]
+    named = [name for name in named if schema[name].role == "protected"]
+    if named:
+        raise UserError(
+            f"the rule '{relation.text}' names {named}, which is protected: it must decide no "
+            "plan. State the rule without it, or make the feature immutable"
+        )
+    return relation
 
 
 @dataclass(frozen=True)
@@ -312,6 +380,12 @@ def _scaled(encoder: TableEncoder, j: int, value: Level) -> float:
         raise UserError(
             f"constraints allow '{feature.name}' to be {value!r}; it is a number, so give numbers"
         )
+    decimals = feature.decimals
+    if decimals is not None and abs(round(value, decimals) - value) > block.slack * block.span:
+        raise UserError(
+            f"constraints allow '{feature.name}' to be {value!r}, but it has {decimals} decimals; "
+            "round the value"
+        )
     return float((value - block.low) / block.span)
 
 
@@ -338,9 +412,11 @@ class RequestRules:
         """Of some people: indices, with repeats if wanted, or a mask."""
         return replace(self, kind=self.kind[rows])
 
-    def named(self, j: int) -> Array:
-        """Values of feature j that somebody is allowed by name."""
-        return np.concatenate([np.zeros(0), *(s.listed[j] for s in self.stated if j in s.listed)])
+    def named(self, j: int) -> tuple[Array, np.ndarray]:
+        """Values of feature j that somebody is allowed by name, and (n,) who is given any."""
+        values = [one.listed[j] for one in self.stated if j in one.listed]
+        given = np.array([j in one.listed for one in self.stated])
+        return np.concatenate([np.zeros(0), *values]), given[self.kind]
 
     @property
     def is_free(self) -> np.ndarray:
@@ -376,6 +452,22 @@ class RequestRules:
     def allowed(self, j: int, a: Any, b: Any) -> np.ndarray:
         """May a person take feature j from a to b? Broadcasts, the first axis being people."""
         return np.asarray(self.rules.allowed(j, a, b) & self._asked(j, a, b))
+
+    def reach(self, j: int, a: Any) -> tuple[Array, Array]:
+        """(n,), (n,) the lowest and the highest that number j of each person may move to from a.
+
+        It stays where the schema or training rows have it, unless the request's own range lies
+        beyond.
+        """
+        usual_low, usual_high = self.rules.reach(j, a)
+        low, high = _changed_ends(self, j, self.rules.features[j], np.asarray(a, dtype=float))
+        inside = np.maximum(low, usual_low) <= np.minimum(high, usual_high)
+        low = np.where(inside | np.isneginf(low), np.minimum(np.maximum(low, usual_low), high), low)
+        high = np.where(
+            inside | np.isposinf(high), np.maximum(np.minimum(high, usual_high), low), high
+        )
+        stuck = self.locked[:, j]
+        return np.where(stuck, np.inf, low), np.where(stuck, -np.inf, high)
 
     def _asked(self, j: int, a: Any, b: Any) -> np.ndarray:
         """Does going from a to b keep what the request says of feature j, whoever moves it?"""
@@ -581,22 +673,12 @@ def _refuse(stuck: np.ndarray, rows: np.ndarray, index: pd.Index, rule: str) -> 
 # ---- words ----------------------------------------------------------------------------------
 
 
-def _in_words(field: str, name: str, value: Any = None) -> str:
-    """One rule, as it can be named to a person."""
-    if field == "lock":
-        return f"'{name}' stays as it is"
-    if field in ("increase", "decrease"):
-        return f"'{name}' may only {field}"
-    if field == "relations":
-        return f"'{name}'"
-    if field == "ranges":
-        low, high = value
-        return f"'{name}' between {_low(low):g} and {_high(high):g}"
+def _in_words(field: str, name: str, value: Any) -> str:
+    """A range, or the values allowed, as it can be named to a person."""
     if field == "allowed":
         return f"'{name}' one of {list(value)}"
-    if field == "max_step":
-        return f"'{name}' changes by at most {value:g}"
-    return f"at most {value} changes" if field == "max_changes" else f"a cost of at most {value:g}"
+    low, high = value
+    return f"'{name}' between {_low(low):g} and {_high(high):g}"
 
 
 def _low(end: End) -> float:

@@ -132,6 +132,11 @@ class Verifier:
         """The confidence of the copy of h that is the least sure."""
         return np.asarray(self.copies_(self.blank(Z)).min(axis=0))
 
+    def votes(self, Z: Array) -> np.ndarray:
+        """(copies, n) booleans: which copies of h accept each row. They were trained without what
+        is blank, so that they must be asked without it."""
+        return np.asarray(self.copies_(self.blank(Z)) > 0.5)
+
     def steady(self, Z: Array) -> Array:
         """How likely it is valid once noise has moved every number; there the copies stand in for
         h."""

@@ -209,7 +209,9 @@ def _asked_again(
     """h, the rules, noise, and what the method itself keeps, on plans carried out."""
     h, encoder = method.classifier_, method.encoder_
     Z, Z_plus = encoder.encode(X), encoder.encode(X_plus)
-    noisy = h.score_encoded(with_noise(encoder, Z, Z_plus), encoder, X.iloc[:1])
+    # what is protected decides neither the noise nor whose copy a plan is
+    blank = method.blank_.rows
+    noisy = h.score_encoded(with_noise(encoder, blank(Z), Z_plus), encoder, X.iloc[:1])
     found = {
         "valid": (method.assess(X, X_plus)["status"] == "ok").to_numpy(dtype=float),
         "noise": (noisy > h.cutoff).reshape(-1, N_NOISE).mean(axis=1),
@@ -217,7 +219,7 @@ def _asked_again(
     verifier = getattr(method, "verifier_", None)
     if isinstance(verifier, Verifier):
         found["likely"] = verifier.valid(Z_plus, h.confidence(h.score(X_plus)))
-        found["robust"] = (verifier.copies_(Z_plus) > 0.5).mean(axis=0)
+        found["robust"] = verifier.votes(Z_plus).mean(axis=0)
     else:
         lacks = f"this {type(method).__name__} has no verifier"
         absent |= {"likely": lacks, "robust": lacks}
@@ -226,7 +228,7 @@ def _asked_again(
         absent["training_row"] = f"this {type(method).__name__} keeps no training rows"
     else:
         known = set(_keys(kept))
-        found["training_row"] = np.array([float(key in known) for key in _keys(Z_plus)])
+        found["training_row"] = np.array([float(key in known) for key in _keys(blank(Z_plus))])
     return found
 
 

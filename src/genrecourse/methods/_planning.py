@@ -212,15 +212,37 @@ def promised(method: Method, plans: Plans, made: Promise) -> Plans:
 # ---- how long it holds ------------------------------------------------------------------------
 
 
-def enduring(method: Method, plans: Plans) -> Plans:
-    """Plans that tell how they fare once h is trained again, or if done imprecisely."""
+def enduring(method: Method, gate: Gate, plans: Plans) -> Plans:
+    """Plans that tell how they fare once h is trained again, or if done imprecisely.
+
+    gate: of the people whom the plans are for, in their order.
+    """
     if not plans.shown:
         return plans
     Z = method.encoder_.encode(plans.x_plus())
     moves = method.encoder_.number_columns(~method.rules_.immutable)
-    shaken = imprecise(method._confidence, Z, moves, method.seed)
+    before = np.repeat(gate.F, [len(plan.every) for plan in plans], axis=0)
+    shaken = imprecise(
+        lambda noisy: _confidence_settled(method, before, noisy),
+        Z,
+        moves,
+        method.seed,
+        method.blank_.rows,
+    )
     verifier = getattr(method, "verifier_", None)
-    again = [None] * len(Z) if verifier is None else retrained(verifier.copies_, Z)
+    again = [None] * len(Z) if verifier is None else retrained(verifier.votes(Z))
     return plans.with_shown(
         [{"imprecise": i, "retrained": r} for i, r in zip(shaken, again, strict=True)]
     )
+
+
+def _confidence_settled(method: Method, F: Array, noisy: Array) -> Array:
+    """h on noisy rows of Z, as many in turn for each of the people F, with what follows from what
+    noise has moved; who ends where a formula gives no number is x itself, whom h rejects."""
+    rules, encoder = method.rules_, method.encoder_
+    if rules.follows:
+        before = np.repeat(F, len(noisy) // len(F), axis=0)
+        settled = rules.settle(before, encoder.to_features(noisy))
+        lost = (np.isnan(settled) & ~np.isnan(before)).any(axis=1, keepdims=True)
+        noisy = encoder.from_features(np.where(lost, before, settled))
+    return method._settled_confidence(noisy)

@@ -127,7 +127,8 @@ class VerifiedMethod(Method):
         more = super().kept_rows()
         if not self.retrieve:
             return more
-        return self.targets_.Z if more is None else np.concatenate([self.targets_.Z, more])
+        own = self.blank_.rows(self.targets_.Z)
+        return own if more is None else np.concatenate([own, more])
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays = {"targets": self.targets_.F} if self.retrieve else {}

@@ -326,7 +326,7 @@ class Method(BaseEstimator):
         words, gate = Wording.of(language), make_gate(self, self._ordered(X), constraints)
         offers = Planner(self, gate, request, fewest_changes=fewest_changes).offers(n)
         found = guaranteed(gate, offers, n, words)
-        return enduring(self, found if made is None else promised(self, found, made))
+        return enduring(self, gate, found if made is None else promised(self, found, made))
 
     def promise(
         self, share: float, delta: float = DELTA, *, fewest_changes: bool = False, **request: Any
@@ -344,9 +344,11 @@ class Method(BaseEstimator):
 
     def kept_rows(self) -> Array | None:
         """(n, D) training rows of accepted people that a model file of this method would hold, to
-        be compared with; None where it holds none."""
+        be compared with; None where it holds none. Protected features are blank in them."""
         verifier = getattr(self, "verifier_", None)
-        return np.concatenate(verifier.like_) if isinstance(verifier, Verifier) else None
+        if not isinstance(verifier, Verifier):
+            return None
+        return self.blank_.rows(np.concatenate(verifier.like_))
 
     # ---- for authors --------------------------------------------------------------------------
 
@@ -413,15 +415,7 @@ class Method(BaseEstimator):
         """The rules of a request, for each row of X."""
         if constraints is None:
             return None
-        rules = compile_constraints(constraints, self.encoder_, self.rules_, self._ordered(X))
-        for relation in rules.relations:
-            named = [self.schema_.names[j] for j in relation.features if self.blank_.mask[j]]
-            if named:
-                raise UserError(
-                    f"the rule '{relation.text}' names {named}, which is protected: it must decide "
-                    "no plan. State the rule without it, or make the feature immutable"
-                )
-        return rules
+        return compile_constraints(constraints, self.encoder_, self.rules_, self._ordered(X))
 
     def _legal(self, Z: Array, Z_plus: Array, request: RequestRules | None = None) -> Array:
         """Z_plus on legal values and within the rules; a feature left alone stays exactly so.
