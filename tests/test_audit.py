@@ -249,10 +249,10 @@ def test_every_number_is_that_of_a_loop(nearest: NearestNeighbour, people: pd.Da
             for line, member in zip(lines, where[row.group], strict=True)
             if member and row.metric in line
         ]
-        assert row.n == len(counted), row
-        if len(counted) < 10:
-            assert np.isnan([row.value, row.low, row.high]).all(), row
+        if len(counted) < 10 or done.number(row.group, row.metric).hidden:
+            assert pd.isna([row.value, row.low, row.high, row.n]).all(), row
         else:
+            assert row.n == len(counted), row
             assert row.value == pytest.approx(sum(counted) / len(counted)), row
             assert row.low <= row.value <= row.high
     shown = set(frame["group"])
@@ -440,9 +440,31 @@ def test_nobody_with_a_plan_is_an_answer(toy: Method) -> None:
     assert done.number("everyone", "with_plan").value == 0
     assert done.number("everyone", "with_plan").high > 0
     assert done.absent["noise"] == "nobody has a plan"
-    assert done.number("everyone", "cost").n == 0
-    assert "too few" in done.to_text()
-    assert "0 of 240" in done.to_html()
+    assert done.number("everyone", "cost").n is None
+    assert "fewer than 20" in done.to_text()
+    assert "fewer than 20 of 240" in done.to_html()
+
+
+def test_a_small_group_is_not_told_by_the_others(toy: Method) -> None:
+    """One of three regions has 7 people: neither they nor what adds up to them may be read off
+    any output, and two that are small only together hide a third."""
+    table = town().assign(home="house")
+    place = np.where(np.arange(240) < 7, "islet", np.where(np.arange(240) < 90, "hill", "shore"))
+    done = audit(toy, table.assign(place=place, side=table["side"]), ["place", "side"])
+    for metric in ("rejected", "with_plan", "cost"):
+        islet, hill = (done.number(f"place = {name}", metric) for name in ("islet", "hill"))
+        assert (islet.hidden, islet.n, islet.is_known) == ("few", None, False)
+        assert (hill.hidden, hill.n, hill.is_known) == ("beside", None, False)
+        assert done.number("place = shore", metric).n is not None
+    assert all(each.group != "place = hill" for each in done.differences)
+    frame = done.to_frame().set_index(["group", "metric"])
+    assert frame.loc[("place = islet", "rejected")].isna().all()
+    assert frame.loc[("place = hill", "rejected")].isna().all()
+    # within each side, too: the islet's own are not listed there, and the hill's stand beside
+    assert done.number("place = hill and side = a", "rejected").hidden == "beside"
+    assert done.in_words(done.number("place = islet", "rejected")) == "fewer than 20"
+    data = [n for n in json.loads(done.to_json())["numbers"] if n["group"] == "place = islet"]
+    assert {(n["n"], n["value"], n["hidden"]) for n in data} == {(None, None, "few")}
 
 
 # ---- as text, JSON and a page -----------------------------------------------------------------
@@ -453,7 +475,8 @@ def test_no_number_stands_without_its_interval(found: Audit, toy: Method) -> Non
     for done in (found, few):
         for number in done.numbers:
             said = done.in_words(number)
-            assert re.fullmatch(r"too few \(n \d+\)|\S+ \(\S+ to \S+\)", said), said
+            kept = r"(kept back: it would tell of )?fewer than 20"
+            assert re.fullmatch(rf"{kept}|\S+ \(\S+ to \S+\)", said), said
     assert any(not number.is_known for number in few.numbers)
     assert few.number("everyone", "rejected").is_known
 
