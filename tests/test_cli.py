@@ -332,6 +332,19 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "not module:name": (lambda: _fit(None, "--classifier", "bank"), "should be MODULE:NAME"),
     "a file as model": (lambda: run("info", _text("m", "x")), "m"),
     "no model": (lambda: run("info", "nothing"), "nothing"),
+    # before a model is even looked for: nothing is refused after all the work
+    "plans of an unknown kind": (
+        lambda: run("recourse", "nothing", "none.csv", "-o", "plans.xlsx"),
+        "plans.xlsx should end in .json, .csv or .parquet",
+    ),
+    "plans into no folder": (
+        lambda: run("recourse", "nothing", "none.csv", "-o", "far/plans.csv"),
+        "there is no folder far",
+    ),
+    "an audit into no folder": (
+        lambda: run("audit", "nothing", "none.csv", "--group", "sex", "-o", "far/a.html"),
+        "there is no folder far",
+    ),
     "data set unknown": (lambda: run("datasets", "iris", "-o", "i.csv"), "no data set 'iris'"),
     "data set without output": (lambda: run("datasets", "german"), "say where 'german' goes"),
 }

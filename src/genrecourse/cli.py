@@ -29,7 +29,7 @@ from genrecourse.methods import METHODS, load
 from genrecourse.plans import Plans
 from genrecourse.policy import Policy
 from genrecourse.schema import Feature, Schema, plain
-from genrecourse.tables import KINDS, read_table, write_table, write_text
+from genrecourse.tables import check_output, read_table, write_table, write_text
 from genrecourse.terminal import metrics_table, own_warnings, panel, standings_tables
 
 out = Console()
@@ -258,6 +258,7 @@ def recourse(
     status, reason, number of the plan, scores, cost, the plan in words, and the features as they
     would be. A .json has the plans with each change, and the rules that stand in the way.
     """
+    check_output(output, (".json",))
     fitted = load(model, _given(classifier))
     X = _people(applicants, fitted.schema_)
     asked = _asked(policy, fitted) | {"fewest_changes": fewest_changes, "language": language}
@@ -346,9 +347,8 @@ def audit(
     """
     from genrecourse.audit import audit as run_audit
 
+    check_output(output, (".html", ".json"))
     kind = output.suffix.lower()
-    if kind not in (".html", ".json", *KINDS):
-        raise UserError(f"{output} should end in .html, .json or {' or '.join(KINDS)}")
     fitted = load(model, _given(classifier))
     table = read_table(people, fitted.schema_).reset_index(drop=True)
     found = run_audit(fitted, table, _split(group), least=least, seed=seed)
