@@ -194,6 +194,11 @@ def test_a_classifier_with_another_cutoff_is_refused() -> None:
             "'rules.ranges.income' [500, inf] lies outside",
         ),
         (
+            {"rules": {"ranges": {"town": [0, 1]}}},
+            "'rules' will be refused for such a table: constraints give a range for 'town', which "
+            "is a category",
+        ),
+        (
             {"features": {"debt": {"direction": "decrease"}}, "rules": {"increase": ["debt"]}},
             "it goes nowhere",
         ),

@@ -325,6 +325,8 @@ class Policy:
                         f"'rules.{field}' names '{name}', which is {feature.role}: it does nothing"
                     )
         for name, (low, high) in rules.ranges.items():
+            if schema[name].is_category:
+                continue  # which the rules are refused for, below
             ends = (-np.inf if low is None else low, np.inf if high is None else high)
             remarks += _lint_range(f"'rules.ranges.{name}'", ends, X[name])
         for names, way in ((rules.increase, "decrease"), (rules.decrease, "increase")):
@@ -373,10 +375,12 @@ def _share(part: int, whole: int) -> str:
 
 def _lint_feature(feature: Feature, said: FeaturePolicy, column: pd.Series) -> Iterable[str]:
     where = f"'features.{feature.name}'"
-    if feature.range is not None and said.range is not None:
-        yield from _lint_range(f"{where}.range", feature.range, column)
     if said.cost_weight is not None and feature.role != "mutable":
         yield f"{where} has a cost_weight, but is {feature.role}: nobody pays for it"
+    if feature.is_category:
+        return  # what follows is about numbers
+    if feature.range is not None and said.range is not None:
+        yield from _lint_range(f"{where}.range", feature.range, column)
     if feature.horizon is not None and feature.horizon > column.max() - column.min():
         yield f"{where} advances by {feature.horizon:g}, more than people in the table differ by"
     if feature.max_step is not None and (column.max() - column.min()) <= feature.max_step:
