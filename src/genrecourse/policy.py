@@ -220,7 +220,7 @@ class Policy:
         """The model with the policy's favourable outcome and cutoff; None: to be trained."""
         decision = self.stated.decision
         if isinstance(model, Classifier):
-            self._check_cutoff(model)
+            self._check_decision(model)
             return model
         return Classifier(
             model,
@@ -268,7 +268,7 @@ class Policy:
                 f"{self.name}: the model was fitted under other rules: {differ[0]}; fit it again "
                 "with this policy"
             )
-        self._check_cutoff(method.classifier_)
+        self._check_decision(method.classifier_)
 
     def _differences(self, fitted: Schema) -> list[str]:
         found = []
@@ -283,8 +283,23 @@ class Policy:
         unknown = [name for name in self.stated.features if name not in fitted.names]
         return found + [f"'{name}' was no feature" for name in unknown]
 
-    def _check_cutoff(self, h: Classifier) -> None:
+    def _check_decision(self, h: Classifier) -> None:
+        """Refuse a classifier that accepts others than the policy says, where it says so."""
         wanted, stated = self.stated.decision.cutoff, self.stated.decision.model_fields_set
+        named = set(self.stated.decision.favourable)
+        # 1 of {0, 1} is favourable where a classifier names none; other labels it does not know
+        has = {1} if h.favourable is None and named <= {0, 1} else _as_set(h.favourable)
+        if named and has and named != has:
+            raise UserError(
+                f"{self.name}: 'decision.favourable' is {_names(named)}, but for the classifier "
+                f"the favourable outcome is {_names(has)}; make them agree"
+            )
+        ends = self.stated.decision.score_range
+        if "score_range" in stated and tuple(h.score_range) != ends:
+            raise UserError(
+                f"{self.name}: 'decision.score_range' is {list(ends)}, but the classifier's is "
+                f"{list(h.score_range)}; make them agree"
+            )
         if "cutoff" in stated and h.cutoff != wanted:
             raise UserError(
                 f"{self.name}: 'decision.cutoff' is {wanted:g}, but the classifier accepts above "
@@ -364,6 +379,17 @@ class Policy:
             for rule, n in sorted(alone.items(), key=lambda item: -item[1])
         ]
         return remarks
+
+
+def _as_set(favourable: Any) -> set[Any]:
+    if favourable is None:
+        return set()
+    several = isinstance(favourable, set | frozenset | list | tuple)
+    return set(favourable) if several else {favourable}
+
+
+def _names(labels: set[Any]) -> str:
+    return ", ".join(sorted(map(repr, labels)))
 
 
 def _share(part: int, whole: int) -> str:
