@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import warnings
 from typing import Any
@@ -9,13 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from genrecourse.checks import Example, example_score, make_example
 from genrecourse.errors import UserError
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.plans import Change, Evidence, Opening, Plan, Plans, in_words, score_words
-from genrecourse.schema import Feature
+from genrecourse.schema import Feature, Schema
+from genrecourse.terminal import panel
 from genrecourse.wording import english
 
 SCRIPT = "<script>alert('x')</script>"
@@ -124,12 +127,11 @@ def test_a_reason_says_what_it_rests_on(proven: bool) -> None:
 
 
 def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
-    fixed = AMOUNT.model_copy(update={"role": "immutable"})
-    opening = Opening("immutable", fixed, (Change(fixed, 4870, 2900),), 0.7, 0.4)
+    opening = Opening("lock", AMOUNT, (Change(AMOUNT, 4870, 2900),), 0.7, 0.4)
     plan = refused("rules-block", openings=(opening,))
     assert opening.to_text() == (
-        "About a rule, and not a plan: without the rule “credit amount cannot change”, this would "
-        "change the model's decision: credit amount: 4,870 DM → 2,900 DM."
+        "About a rule, and not a plan: without the rule “credit amount stays as it is”, this "
+        "would change the model's decision: credit amount: 4,870 DM → 2,900 DM."
     )
     assert opening.to_text() in plan.to_text()
     assert plan.changes == ()
@@ -151,6 +153,24 @@ def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
         ("relation", None, "a <= b", "a <= b"),
     ]:
         assert Opening(kind, feature, (), 0.7, 0.4, value).rule == words
+
+
+def test_nobody_is_told_to_be_of_another_sex() -> None:
+    """A rule that lets something stay as nobody can change it is for whoever wrote the rules."""
+    sex = Feature(name="sex", kind="category", categories=("f", "m"), role="immutable")
+    opening = Opening("immutable", sex, (Change(sex, "f", "m"),), 0.7, 1.0)
+    plan = refused("rules-block", openings=(opening,))
+    row = pd.Series({"sex": "f"})
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(panel(Schema(features=(sex,)), row, plan))
+    for said in (plan.to_text(), plan.to_html(), plan.to_json(), console.export_text()):
+        assert "→ m" not in said
+        assert '"m"' not in said
+    assert "something that a person cannot change" in plan.to_text()
+    assert plan.openings == (opening,)  # the lint counts it
+    lock = Opening("lock", AMOUNT, (Change(AMOUNT, 4870, 2900),), 0.7, 2.0)
+    both = refused("rules-block", openings=(opening, lock))
+    assert lock.to_text() in both.to_text()
 
 
 def test_several_plans_of_one_person_are_told_one_after_the_other() -> None:

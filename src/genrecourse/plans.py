@@ -156,7 +156,7 @@ class Plan:
     log_likelihood: float | None = None
     reason_code: str = ""  # why the status is "no-plan"
     evidence: Evidence | None = None  # what "no-plan" rests on
-    openings: tuple[Opening, ...] = ()  # rules that block: what each alone keeps from being a plan
+    openings: tuple[Opening, ...] = ()  # rules that block, for who wrote them: see openings_told
     cheapest: Evidence | None = None  # no change of one or of two features costs less
     alternatives: tuple[Plan, ...] = ()  # further plans, which change other features
     consequences: tuple[Change, ...] = ()  # what then moves by itself: derived values, and time
@@ -215,6 +215,19 @@ class Plan:
             draws=self._count(self.evidence.draws),
         )
 
+    @property
+    def openings_told(self) -> tuple[Opening, ...]:
+        """The openings that a person can be told of. What nobody can change about themselves (who
+        is of one sex is not told of the other) is for whoever looks at the rules."""
+        return tuple(opening for opening in self.openings if opening.kind != "immutable")
+
+    @property
+    def about_rules(self) -> str:
+        """A sentence on the rule that alone stands in the way; empty where none does."""
+        if self.openings_told:
+            return self.openings_told[0].to_text()
+        return self.language("evidence.fixed") if self.openings else ""
+
     def _count(self, n: int) -> str:
         return self.language.number(f"{n:,}")
 
@@ -267,7 +280,7 @@ class Plan:
         words = self.language
         if self.status != "ok":
             lines = [words("plan.line", person=self.person, said=self.reason)]
-            lines += [f"  {opening.to_text()}" for opening in self.openings[:1]]
+            lines += [f"  {self.about_rules}"] if self.about_rules else []
             return "\n".join([*lines, f"  {self.facts}"])
         lines = [words("plan.line", person=self.person, said=self.purpose)]
         for plan in self.every:
@@ -286,7 +299,7 @@ class Plan:
             "reason_code": self.reason_code,
             "reason": self.reason,
             "evidence": self.evidence.to_dict() if self.evidence else None,
-            "openings": [opening.to_dict() for opening in self.openings],
+            "openings": [opening.to_dict() for opening in self.openings_told],
             "cutoff": self.cutoff,
             "promise": self.promise.to_dict() if self.promise else None,
             **self._told(),
@@ -317,7 +330,7 @@ class Plan:
         """A fragment that stands by itself, as in a notebook."""
         person, said = escape(str(self.person)), escape(self.reason or self.purpose)
         parts = [f"<p><strong>{person}</strong>: {said}</p>"]
-        parts += [f"<p>{escape(opening.to_text())}</p>" for opening in self.openings[:1]]
+        parts += [f"<p>{escape(self.about_rules)}</p>"] if self.about_rules else []
         for plan in self.every or (self,):
             if plan is not self:
                 parts.append(f"<p>{escape(self.language('plan.another'))}</p>")

@@ -109,8 +109,8 @@ def _card(method: Method, row: pd.Series, plan: Plan, draws: pd.DataFrame | None
     if plan.status == "ok":
         inside.append(_plan(method, plan, draws))
     else:
-        said = (plan.reason, *(opening.to_text() for opening in plan.openings[:1]))
-        inside += [f"<p>{escape(sentence)}</p>" for sentence in said]
+        said = (plan.reason, plan.about_rules)
+        inside += [f"<p>{escape(sentence)}</p>" for sentence in said if sentence]
     inside.append(_profile(method.schema_, row, plan))
     return f'<article class="card">{"".join(inside)}</article>'
 

@@ -60,7 +60,7 @@ def _shown(feature: Feature, row: pd.Series, plan: Plan) -> str:
 def _plan(plan: Plan) -> list[Table | Text]:
     words = plan.language
     if plan.status != "ok":
-        about = [Text(opening.to_text(), style="dim") for opening in plan.openings[:1]]
+        about = [Text(plan.about_rules, style="dim")] if plan.about_rules else []
         return [Text(plan.reason, style="yellow"), *about]
     parts: list[Table | Text] = []
     for each in plan.every:
