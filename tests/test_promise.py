@@ -414,6 +414,16 @@ def test_without_outcomes_there_is_nothing_to_promise(people: pd.DataFrame) -> N
         method.plans(people, promise=0.8)
 
 
+def test_few_distinct_rows_promise_nothing() -> None:
+    """Two kinds of people, an outcome each: with one held out nothing is left to learn from."""
+    X = pd.DataFrame({"a": np.repeat([0.0, 1.0], 100), "b": np.zeros(200)})
+    X.loc[0, "b"] = 1.0
+    method = NearestNeighbour(h, Schema.infer(X)).fit(X, X["a"] > 0.5)
+    assert not method.promise(0.8).holds
+    codes = {plan.reason_code for plan in method.plans(X[:5], promise=0.8)}
+    assert codes == {"cannot-promise"}
+
+
 def test_a_ground_needs_both_outcomes() -> None:
     X, _ = numbers_table(200, 3)
     Z, cost = encoded(X)
