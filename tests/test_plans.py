@@ -12,13 +12,16 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from genrecourse.binomial import Share
 from genrecourse.checks import Example, example_score, make_example
+from genrecourse.cli import _lines
 from genrecourse.errors import UserError
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.plans import Change, Evidence, Opening, Plan, Plans, in_words, score_words
+from genrecourse.promise import Promise
 from genrecourse.schema import Feature, Schema
-from genrecourse.terminal import panel
+from genrecourse.terminal import _plan, panel
 from genrecourse.wording import english
 
 SCRIPT = "<script>alert('x')</script>"
@@ -171,6 +174,37 @@ def test_nobody_is_told_to_be_of_another_sex() -> None:
     lock = Opening("lock", AMOUNT, (Change(AMOUNT, 4870, 2900),), 0.7, 2.0)
     both = refused("rules-block", openings=(opening, lock))
     assert lock.to_text() in both.to_text()
+
+
+def test_what_a_plan_bears_is_told_wherever_it_is_shown() -> None:
+    """Promise, retrained, imprecise, what follows and what it is not: terminal and table alike."""
+    follows = Change(REAL, 0.25, 0.125)
+    second = told(Change(AMOUNT, 4870, 100), imprecise=Share(1, 32))
+    plan = told(
+        Change(AMOUNT, 4870, 2900),
+        consequences=(follows,),
+        promise=Promise(0.9, 0.1, 0.5),
+        retrained=Share(7, 8),
+        imprecise=Share(30, 32),
+        alternatives=(second,),
+    )
+    console = Console(width=400, record=True, file=io.StringIO())
+    schema = Schema(features=(AMOUNT, REAL))
+    X = pd.DataFrame({"amount": [4870], "ratio": [0.25]})
+    console.print(*_plan(plan))
+    shown = " ".join(console.export_text().split())
+    for sentence in (*plan.prospects, *second.prospects, english()("plan.note")):
+        assert sentence in shown
+    assert follows.to_text() in shown
+    lines = _lines(Plans((plan,)), X, schema)
+    assert lines["follows"].tolist() == [follows.to_text(), ""]
+    assert lines["promise"].tolist()[0] == 0.9
+    assert lines["promise"].isna().tolist() == [False, True]
+    assert lines["retrained"].tolist()[0] == 7 / 8
+    assert lines["imprecise"].tolist() == [30 / 32, 1 / 32]
+    assert all(sentence in lines["bears"][0] for sentence in plan.prospects)
+    assert set(lines["note"]) == {english()("plan.note")}
+    assert lines["new ratio"].tolist() == [0.125, 0.25]
 
 
 def test_several_plans_of_one_person_are_told_one_after_the_other() -> None:

@@ -85,6 +85,9 @@ def test_every_plan_is_told_and_none_that_failed(
     for plan in plans:
         assert str(plan.person) in text
         assert all(change.to_text() in text for change in plan.changes)
+    for plan in plans[:6]:
+        assert all(sentence in text for sentence in plan.prospects)
+    assert "it is no promise of another one" in text
     ok = sum(plan.status == "ok" for plan in plans)
     assert f"{ok} of {len(plans)}" in text
     assert sum(plan.status == "ok" for plan in plans[:6]) == text.count("Ring: today.") > 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from collections.abc import Iterable
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +27,7 @@ from genrecourse.comparison.results import Line
 from genrecourse.datasets import DATASETS, is_local, load_dataset, read_whole
 from genrecourse.errors import UserError
 from genrecourse.methods import METHODS, load
-from genrecourse.plans import Plans
+from genrecourse.plans import Change, Plan, Plans
 from genrecourse.policy import Policy
 from genrecourse.schema import Feature, Schema, plain
 from genrecourse.tables import check_output, read_table, write_table, write_text
@@ -255,8 +256,10 @@ def recourse(
     """What would change the decision, for everyone in a table.
 
     A .csv or .parquet has one line a plan, and one for each person without: row (counted from 0),
-    status, reason, number of the plan, scores, cost, the plan in words, and the features as they
-    would be. A .json has the plans with each change, and the rules that stand in the way.
+    status, reason, number of the plan, scores, cost, the plan in words, what then follows, what it
+    bears (its promise, the shares of retrained models and of imprecise tries that accept it), what
+    it is not, and the features as they would be. A .json has the plans with each change, and the
+    rules that stand in the way.
     """
     check_output(output, (".json",))
     fitted = load(model, _given(classifier))
@@ -673,7 +676,13 @@ def _lines(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             "score_before": [plan.score_before for _, plan in every],
             "score_after": [plan.score_after for _, plan in every],
             "cost": [plan.cost for _, plan in every],
-            "plan": ["; ".join(change.to_text() for change in plan.changes) for _, plan in every],
+            "plan": [_in_words(plan.changes) for _, plan in every],
+            "follows": [_in_words(plan.consequences) for _, plan in every],
+            "bears": ["; ".join(plan.prospects) for _, plan in every],
+            "promise": [_promised(plan) for _, plan in every],
+            "retrained": [plan.retrained and plan.retrained.estimate for _, plan in every],
+            "imprecise": [plan.imprecise and plan.imprecise.estimate for _, plan in every],
+            "note": [plan.language("plan.note") if plan.every else "" for _, plan in every],
         }
     )
     after = X[schema.names].astype(object).iloc[rows].reset_index(drop=True)
@@ -681,6 +690,14 @@ def _lines(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         for change in (*plan.changes, *plan.consequences):
             after.iat[line, schema.names.index(change.feature.name)] = change.after
     return pd.concat([told, after.infer_objects().add_prefix("new ")], axis=1)
+
+
+def _in_words(changes: Iterable[Change]) -> str:
+    return "; ".join(change.to_text() for change in changes)
+
+
+def _promised(plan: Plan) -> float | None:
+    return plan.promise.share if plan.promise is not None and plan.status == "ok" else None
 
 
 def _numbers(plans: Plans) -> pd.Series:

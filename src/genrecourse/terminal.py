@@ -70,8 +70,9 @@ def _plan(plan: Plan) -> list[Table | Text]:
         table.add_column(words("panel.to"), ratio=2, style="green")
         for change in each.changes:
             table.add_row(Text(change.feature.label), *(Text(word) for word in change.words))
-        parts += [table, Text(each.facts, style="dim")]
-    return parts
+        said = [each.facts, *each.prospects]
+        parts += [table, *(Text(sentence, style="dim") for sentence in said)]
+    return [*parts, Text(words("plan.note"), style="dim italic")]
 
 
 def _short(label: str) -> str:
