@@ -295,6 +295,31 @@ def test_plans_tell_what_recourse_changes_and_only_where_it_holds(
         pd.testing.assert_series_equal(x_plus, X_plus.iloc[i].astype(object), rtol=1e-7)
 
 
+def test_a_plan_holds_as_it_is_worded() -> None:
+    """The model accepts from just below a training value on, which three digits would round down:
+    whoever does what the words say must be accepted as well."""
+    values = np.random.default_rng(0).random(80) * 10
+    edge = next(v for v in np.sort(values)[40:] if float(f"{v:.3g}") < v - 1e-4) - 1e-5
+    X = pd.DataFrame({"a": values, "b": np.random.default_rng(1).random(80)})
+
+    def by_a(X: pd.DataFrame) -> np.ndarray:
+        return np.where(X["a"] >= edge, 0.9, 0.1)
+
+    method = NearestNeighbour(by_a, Schema.infer(X)).fit(X, X["a"] >= edge)
+    shown = method.plans(X[X["a"] < edge]).shown
+    assert len(shown) > 30
+    said = [
+        float(change.words[1])
+        for plan in shown
+        for change in plan.changes
+        if change.feature.name == "a"
+    ]
+    assert len(said) == len(shown)
+    assert min(said) >= edge
+    assert any(len(f"{value:g}") > 4 for value in said)  # more digits, where it takes them
+    assert any(len(f"{value:g}") == 4 for value in said)
+
+
 def test_likelihood_is_the_methods_own(method: GenRe, example: Example, plans: Plans) -> None:
     log_prob = method.log_prob(method.recourse(example.people), given=example.people)
     found = method.assess(example.people, method.recourse(example.people))

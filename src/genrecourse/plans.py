@@ -43,18 +43,33 @@ class Change:
     before: Any
     after: Any
     language: Wording = field(default_factory=english, repr=False, compare=False)
+    digits: int | None = field(default=None, repr=False, compare=False)  # of a number, at least
 
     @cached_property
-    def words(self) -> tuple[str, str]:
-        """Both values in words, with as many digits as it takes to tell them apart."""
-        for digits in (None, *range(3, 18)):
+    def _written(self) -> tuple[tuple[str, str], int | None]:
+        """Both values in words, with as many digits as it takes to tell them apart; these."""
+        for digits in (self.digits, *range((self.digits or 2) + 1, 18)):
             words = (
                 in_words(self.feature, self.before, digits, self.language),
                 in_words(self.feature, self.after, digits, self.language),
             )
             if words[0] != words[1]:
                 break
-        return words
+        return words, digits
+
+    @cached_property
+    def words(self) -> tuple[str, str]:
+        return self._written[0]
+
+    @property
+    def said(self) -> Any:
+        """`after` as whoever reads the words understands it: a number may be rounded there."""
+        value = cell_value(self.after)
+        if value is None or isinstance(value, bool | str):
+            return value
+        return float(
+            _number(float(value), self.feature.decimals, self._written[1]).replace(",", "")
+        )
 
     def to_text(self) -> str:
         before, after = self.words

@@ -22,7 +22,7 @@ from genrecourse.genre.refine import fewest
 from genrecourse.guarantee import Gate, Offers, guaranteed
 from genrecourse.methods.request import parted
 from genrecourse.noise import KeyedNoise
-from genrecourse.plans import Plan, Plans
+from genrecourse.plans import Change, Plan, Plans
 from genrecourse.promise import Level, Promise
 from genrecourse.relaxations import Relaxed, relaxed_request, relaxed_schema
 from genrecourse.requests import Constraints, RequestRules, read_constraints
@@ -269,6 +269,42 @@ def promised(method: Method, plans: Plans, made: Promise) -> Plans:
         return replace(plan, promise=made, alternatives=rest)
 
     return Plans(tuple(told(plan) if plan.every else plan for plan in plans))
+
+
+# ---- what is said -------------------------------------------------------------------------------
+
+
+def as_worded(gate: Gate, plans: Plans) -> Plans:
+    """Plans that hold as they are worded: a number is written with so many digits that the value
+    read there is accepted by h and breaks no rule, just as the one that was checked."""
+    every = [(i, each) for i, plan in enumerate(plans) for each in plan.every]
+    if not every:
+        return plans
+    person, F = np.array([i for i, _ in every]), gate.encoder.features(plans.x_plus())
+    told = [list(each.changes) for _, each in every]
+    wrong = np.arange(len(every))
+    for digits in (None, *range(4, 18)):
+        if digits is not None:
+            for k in wrong:
+                told[k] = [replace(change, digits=digits) for change in told[k]]
+        rounded = [any(change.said != change.after for change in told[k]) for k in wrong]
+        wrong = wrong[np.array(rounded, dtype=bool)]
+        if len(wrong) == 0:
+            break
+        read = [_read(gate, F[k], told[k]) for k in wrong]
+        wrong = wrong[~gate.check(person[wrong], np.stack(read)).holds]
+    return plans.with_shown([{"changes": tuple(changes)} for changes in told])
+
+
+def _read(gate: Gate, f_plus: Array, changes: list[Change]) -> Array:
+    """(d,) x_plus as the words have it."""
+    f_plus = f_plus.copy()
+    for change in changes:
+        j = gate.encoder.schema.names.index(change.feature.name)
+        if not change.feature.is_category and change.said is not None:
+            block = gate.encoder.blocks[j]
+            f_plus[j] = (change.said - block.low) / block.span
+    return f_plus
 
 
 # ---- how long it holds ------------------------------------------------------------------------

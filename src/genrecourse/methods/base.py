@@ -27,6 +27,7 @@ from genrecourse.guarantee import guaranteed
 from genrecourse.methods._planning import (
     AS_FITTED,
     Planner,
+    as_worded,
     enduring,
     make_gate,
     promise_levels,
@@ -332,7 +333,7 @@ class Method(BaseEstimator):
             )
         words, gate = Wording.of(language), make_gate(self, self._ordered(X), constraints)
         offers = Planner(self, gate, request, fewest_changes=fewest_changes).offers(n)
-        found = guaranteed(gate, offers, n, words)
+        found = as_worded(gate, guaranteed(gate, offers, n, words))
         return enduring(self, found if made is None else promised(self, found, made))
 
     def promise(
