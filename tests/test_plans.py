@@ -14,12 +14,14 @@ from rich.console import Console
 
 from genrecourse.binomial import Share
 from genrecourse.checks import Example, example_score, make_example
+from genrecourse.classifier import Classifier
 from genrecourse.cli import _lines
 from genrecourse.errors import UserError
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.plans import Change, Evidence, Opening, Plan, Plans, in_words, score_words
+from genrecourse.plans import Change, Evidence, Opening, Plan, Plans, Row, in_words, score_words
 from genrecourse.promise import Promise
+from genrecourse.recheck import recheck
 from genrecourse.schema import Feature, Schema
 from genrecourse.terminal import _plan, panel
 from genrecourse.wording import english
@@ -205,6 +207,32 @@ def test_what_a_plan_bears_is_told_wherever_it_is_shown() -> None:
     assert all(sentence in lines["bears"][0] for sentence in plan.prospects)
     assert set(lines["note"]) == {english()("plan.note")}
     assert lines["new ratio"].tolist() == [0.125, 0.25]
+
+
+def test_plans_outlive_a_file_with_their_whole_rows() -> None:
+    table = pd.DataFrame({"amount": [2900, 100], "ratio": [0.5, 0.25], "job": ["a", None]})
+    second = told(Change(AMOUNT, 4870, 100), imprecise=Share(1, 32), row=Row(table, 1))
+    plan = told(
+        Change(AMOUNT, 4870, 2900),
+        Change(Feature(name="job", kind="category", categories=("a", "b")), "b", "a"),
+        consequences=(Change(REAL, 0.25, 0.5),),
+        promise=Promise(0.9, 0.1, 0.5, 0.8, 15, 100, 50.0, 0.1),
+        retrained=Share(7, 8),
+        cheapest=Evidence(True, 12, 50, 3),
+        row=Row(table, 0),
+        alternatives=(second,),
+    )
+    lost = refused("no-promise", person="x", evidence=Evidence(False, 9, 8, 7))
+    plans = Plans((lost, plan, Plan(9, "already-accepted", 0.7, 0.5)))
+    again = Plans.from_json(plans.to_json())
+    assert again.to_json() == plans.to_json()
+    assert again.to_text() == plans.to_text()
+    pd.testing.assert_frame_equal(again.x_plus(), plans.x_plus())
+    found = recheck(again, Classifier(lambda X: X["ratio"], cutoff=0.3))
+    assert found["holds"].tolist() == [True, False]
+    for text, said in (("[", "not JSON"), ("{}", "a list of plans"), ('[{"a": 1}]', "'person'")):
+        with pytest.raises(UserError, match=said):
+            Plans.from_json(text)
 
 
 def test_several_plans_of_one_person_are_told_one_after_the_other() -> None:

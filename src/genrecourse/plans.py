@@ -153,6 +153,11 @@ class Row:
     table: pd.DataFrame
     place: int
 
+    def to_dict(self) -> dict[str, Any]:
+        """By the names of the columns; a date becomes text."""
+        table = self.table
+        return {str(n): _json_value(table.iat[self.place, j]) for j, n in enumerate(table.columns)}
+
 
 # ---- one person -----------------------------------------------------------------------------
 
@@ -333,6 +338,7 @@ class Plan:
             "imprecise": self.imprecise.to_dict() if self.imprecise else None,
             "changes": [change.to_dict() for change in self.changes],
             "consequences": [change.to_dict() for change in self.consequences],
+            "x_plus": self.row.to_dict() if self.row else None,
         }
 
     def to_json(self) -> str:
@@ -446,6 +452,32 @@ class Plans(Sequence[Plan]):
     def to_json(self) -> str:
         return _json([plan.to_dict() for plan in self.plans])
 
+    @classmethod
+    def from_json(cls, text: str, *, where: str = "the plans") -> Plans:
+        """Plans that `to_json` wrote, with their whole rows: enough to show and to `recheck` them.
+
+        Openings, which are about rules and not for people, are not read again. where: for messages.
+        """
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise UserError(f"{where} are not JSON: {error}") from None
+        if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
+            raise UserError(f"{where} should be a list of plans, as Plans.to_json writes it")
+        told = [one for each in data for one in (each, *each.get("alternatives", ()))]
+        rows = [one.get("x_plus") for one in told]
+        table = pd.DataFrame([row for row in rows if row is not None])
+        places = iter(range(len(table)))
+        whole = [None if row is None else Row(table, next(places)) for row in rows]
+        left = iter(whole)
+        try:
+            return cls(tuple(_read_person(each, left) for each in data))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(
+                f"{where} were not written by Plans.to_json of this version: "
+                f"{type(error).__name__}: {error}; ask for them again"
+            ) from None
+
     def to_frame(self) -> pd.DataFrame:
         """One row a change; `number` counts a person's plans. A person with none has one row, with
         the reason and no feature."""
@@ -474,6 +506,71 @@ class Plans(Sequence[Plan]):
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+
+# ---- from JSON ------------------------------------------------------------------------------
+
+
+def _read_person(data: dict[str, Any], rows: Iterator[Row | None]) -> Plan:
+    made = data["promise"]
+    every = [
+        _read_plan(
+            each,
+            next(rows),
+            person=data["person"],
+            status=data["status"],
+            cutoff=data["cutoff"],
+            reason_code=data["reason_code"],
+        )
+        for each in (data, *data["alternatives"])
+    ]
+    return replace(
+        every[0],
+        evidence=_read_evidence(data["evidence"]),
+        promise=made and Promise(**{k: v for k, v in made.items() if k != "basis"}),
+        alternatives=tuple(every[1:]),
+    )
+
+
+def _read_plan(data: dict[str, Any], row: Row | None, **about: Any) -> Plan:
+    shares = {
+        name: data[name] and Share(data[name]["k"], data[name]["n"])
+        for name in ("retrained", "imprecise")
+    }
+    return Plan(
+        **about,
+        score_before=data["score_before"],
+        changes=tuple(_read_change(each) for each in data["changes"]),
+        consequences=tuple(_read_change(each) for each in data["consequences"]),
+        score_after=data["score_after"],
+        cost=data["cost"],
+        log_likelihood=data["log_likelihood"],
+        cheapest=_read_evidence(data["cheapest"]),
+        row=row,
+        **shares,
+    )
+
+
+def _read_change(data: dict[str, Any]) -> Change:
+    """With the words that were said then, whatever the schema says by now."""
+    values = [value for value in (data["before"], data["after"]) if value is not None]
+    is_number = not any(isinstance(value, str | bool) for value in values)
+    named = {"name": data["feature"], "unit": data["unit"], "wording": data["wording"]}
+    kind: dict[str, Any] = (
+        {"kind": "number"}
+        if is_number
+        else {"kind": "category", "categories": tuple(dict.fromkeys(values))}
+    )
+    missing = len(values) < 2
+    change = Change(Feature(**named, **kind, missing=missing), data["before"], data["after"])
+    vars(change)["words"] = (data["before_text"], data["after_text"])
+    return change
+
+
+def _read_evidence(data: dict[str, Any] | None) -> Evidence | None:
+    if data is None:
+        return None
+    return Evidence(data["said"] == "proven", data["asked"], data["values"], data["draws"])
 
 
 # ---- words ----------------------------------------------------------------------------------
