@@ -141,15 +141,11 @@ class Audit:
     def in_words(self, number: Number) -> str:
         """A number with its interval, never without."""
         if number.hidden:
-            return self.kept_back(number)
+            return self.count(number)
         low, value, high = (
             written(v, self.metric(number.metric)) for v in (number.low, number.value, number.high)
         )
         return f"{value} ({low} to {high})"
-
-    def kept_back(self, number: Number) -> str:
-        few = f"fewer than {self.least}"
-        return few if number.hidden == FEW else f"kept back: it would tell of {few}"
 
     def count(self, number: Number) -> str:
         """How many people count in a number, as far as that is told."""
