@@ -429,10 +429,11 @@ def recheck(
     if output is not None:
         write_table(found, output)
     for line in lost.itertuples():
-        out.print(
+        said = (
             f"person {line.person}, plan {line.plan}: no longer, score {line.score:.3g} at a "
             f"cutoff of {line.cutoff:g}"
         )
+        out.print(Text(said), soft_wrap=True)
     out.print(f"{len(found) - len(lost):,} of {len(found):,} plans hold under this model")
     if len(lost):
         raise typer.Exit(1)
