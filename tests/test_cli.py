@@ -209,11 +209,7 @@ def test_rules_and_promises_from_the_command_line(model: Path) -> None:
     others = plans["row"] != 3
     assert (plans["status"] == "ok").any()
     assert (plans["new income"] == people["income"])[others].all()
-    _text("all.json", '{"lock": ["income", "debt ratio", "savings", "job", "home", "member"]}')
     row = int((plans["status"] == "ok").to_numpy().argmax())
-    done = run("explain", model, "people.csv", "--row", row, "--rules", "all.json")
-    assert done.exit_code == 0, (done.output, done.exception)
-    assert "No plan" in done.output
     done = run("explain", model, "people.csv", "--row", row, "--rules", "rules.toml")
     assert done.exit_code == 0, (done.output, done.exception)  # row 3 is not asked about
     promised = ("--promise", "0.9999", "--delta", "0.05")
