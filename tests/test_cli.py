@@ -24,11 +24,13 @@ from typer.testing import CliRunner, Result
 import genrecourse
 from genrecourse import METHODS, GenRe, Schema, cli
 from genrecourse.methods.genre import Training
+from genrecourse.plans import Change, Plan, Plans, Row
+from genrecourse.schema import Feature
 
 REPOSITORY = Path(__file__).parents[1]
 TITLES = ["clerk", "nurse", "cook", "driver", "teacher", "welder", "farmer", "baker", "pilot", "it"]
 COMMANDS = ["demo", "datasets", "methods", "schema", "fit", "recourse", "explain", "policy"]
-COMMANDS += ["audit", "info", "evaluate", "compare"]
+COMMANDS += ["audit", "recheck", "info", "evaluate", "compare"]
 
 
 def loans(n: int = 400, seed: int = 0) -> pd.DataFrame:
@@ -197,6 +199,63 @@ def test_audit_by_a_column_that_the_model_does_not_read(model: Path) -> None:
         assert not Path(words[-1]).exists()
 
 
+def test_rules_and_promises_from_the_command_line(model: Path) -> None:
+    people = loans(40, seed=1)
+    people.to_csv("people.csv", index=False)
+    _text("rules.toml", '[default]\nlock = ["income"]\n[people.3]\nmax_changes = 1\n')
+    done = run("recourse", model, "people.csv", "--rules", "rules.toml", "-o", "plans.csv")
+    assert done.exit_code == 0, (done.output, done.exception)
+    plans = pd.read_csv("plans.csv")
+    others = plans["row"] != 3
+    assert (plans["status"] == "ok").any()
+    assert (plans["new income"] == people["income"])[others].all()
+    row = int((plans["status"] == "ok").to_numpy().argmax())
+    done = run("explain", model, "people.csv", "--row", row, "--rules", "rules.toml")
+    assert done.exit_code == 0, (done.output, done.exception)  # row 3 is not asked about
+    promised = ("--promise", "0.9999", "--delta", "0.05")
+    done = run("recourse", model, "people.csv", *promised, "-o", "promised.csv")
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert "cannot-promise" in set(pd.read_csv("promised.csv")["reason_code"])
+    for text, said in (
+        ('{"lock": ["wage"]}', "'wage'"),
+        ("{", "rules.json: not JSON"),
+        ('{"people": {"99": {"lock": ["income"]}}}', "has rules for the row '99', but the table"),
+        ('{"locks": ["income"]}', "rules.json: "),
+    ):
+        _text("rules.json", text)
+        asked = ("recourse", model, "people.csv", "--rules", "rules.json", "-o", "plans.csv")
+        assert said in sentence(run(*asked))
+    assert "--promise SHARE" in sentence(
+        run("explain", model, "people.csv", "--row", "0", "--delta", "0.1")
+    )
+
+
+def test_recheck_says_which_plans_another_model_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the file alone: the method that made the plans is not needed."""
+    income = Feature(name="income", kind="number", decimals=0)
+    rows = pd.DataFrame({"income": [50, 70], "job": ["cook", None]})
+    plans = [
+        Plan(i, "ok", 0.2, 0.5, (Change(income, 20, after),), 0.8, 0.3, row=Row(rows, i))
+        for i, after in enumerate(rows["income"])
+    ]
+    _text("plans.json", Plans(tuple(plans)).to_json())
+    _text("bank_two.py", "def strict(X):\n    return X['income'] / 100\n")
+    monkeypatch.syspath_prepend(str(Path().absolute()))
+    done = run("recheck", "plans.json", "--classifier", "bank_two:strict", "-o", "again.csv")
+    assert done.exit_code == 1, (done.output, done.exception)
+    assert "person 0, plan 1: no longer, score 0.5 at a cutoff of 0.5" in done.output
+    assert "1 of 2 plans hold" in done.output
+    assert pd.read_csv("again.csv")["holds"].tolist() == [False, True]
+    assert "say which model" in sentence(run("recheck", "plans.json"))
+    assert "cannot read none.json" in sentence(
+        run("recheck", "none.json", "--classifier", "bank_two:strict")
+    )
+    _text("odd.json", '{"a": 1}')
+    assert "a list of plans" in sentence(
+        run("recheck", "odd.json", "--classifier", "bank_two:strict")
+    )
+
+
 def test_info_says_what_is_inside(model: Path) -> None:
     said = run("info", model).output
     for word in ("GenRe", "MLP", "income", "10 categories", "gamma", "steps"):
@@ -332,6 +391,19 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "not module:name": (lambda: _fit(None, "--classifier", "bank"), "should be MODULE:NAME"),
     "a file as model": (lambda: run("info", _text("m", "x")), "m"),
     "no model": (lambda: run("info", "nothing"), "nothing"),
+    # before a model is even looked for: nothing is refused after all the work
+    "plans of an unknown kind": (
+        lambda: run("recourse", "nothing", "none.csv", "-o", "plans.xlsx"),
+        "plans.xlsx should end in .json, .csv or .parquet",
+    ),
+    "plans into no folder": (
+        lambda: run("recourse", "nothing", "none.csv", "-o", "far/plans.csv"),
+        "there is no folder far",
+    ),
+    "an audit into no folder": (
+        lambda: run("audit", "nothing", "none.csv", "--group", "sex", "-o", "far/a.html"),
+        "there is no folder far",
+    ),
     "data set unknown": (lambda: run("datasets", "iris", "-o", "i.csv"), "no data set 'iris'"),
     "data set without output": (lambda: run("datasets", "german"), "say where 'german' goes"),
 }
@@ -445,6 +517,8 @@ def test_the_examples_in_the_help_work(monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(REPOSITORY / "policies", "policies")
     for name in COMMANDS:
         words = _example(_commands()[name])
+        if name == "recheck":  # of plans as JSON, which the example of recourse does not write
+            assert run("recourse", "model", "german.csv", "-o", "plans.json").exit_code == 0
         done = run(*words)
         assert done.exit_code == 0, (words, done.output, done.exception)
         assert " ".join(_commands()[name].epilog.split()) in " ".join(

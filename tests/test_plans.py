@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import warnings
 from typing import Any
@@ -9,13 +10,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
+from genrecourse.binomial import Share
 from genrecourse.checks import Example, example_score, make_example
+from genrecourse.classifier import Classifier
+from genrecourse.cli import _lines
 from genrecourse.errors import UserError
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.plans import Change, Evidence, Opening, Plan, Plans, in_words, score_words
-from genrecourse.schema import Feature
+from genrecourse.plans import Change, Evidence, Opening, Plan, Plans, Row, in_words, score_words
+from genrecourse.promise import Promise
+from genrecourse.recheck import recheck
+from genrecourse.schema import Feature, Schema
+from genrecourse.terminal import _plan, panel
 from genrecourse.wording import english
 
 SCRIPT = "<script>alert('x')</script>"
@@ -133,12 +141,11 @@ def test_a_reason_says_what_it_rests_on(proven: bool, most: int, said: str) -> N
 
 
 def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
-    fixed = AMOUNT.model_copy(update={"role": "immutable"})
-    opening = Opening("immutable", fixed, (Change(fixed, 4870, 2900),), 0.7, 0.4)
+    opening = Opening("lock", AMOUNT, (Change(AMOUNT, 4870, 2900),), 0.7, 0.4)
     plan = refused("rules-block", openings=(opening,))
     assert opening.to_text() == (
-        "About a rule, and not a plan: without the rule “credit amount cannot change”, this would "
-        "change the model's decision: credit amount: 4,870 DM → 2,900 DM."
+        "About a rule, and not a plan: without the rule “credit amount stays as it is”, this "
+        "would change the model's decision: credit amount: 4,870 DM → 2,900 DM."
     )
     assert opening.to_text() in plan.to_text()
     assert plan.changes == ()
@@ -160,6 +167,82 @@ def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
         ("relation", None, "a <= b", "a <= b"),
     ]:
         assert Opening(kind, feature, (), 0.7, 0.4, value).rule == words
+
+
+def test_nobody_is_told_to_be_of_another_sex() -> None:
+    """A rule that lets something stay as nobody can change it is for whoever wrote the rules."""
+    sex = Feature(name="sex", kind="category", categories=("f", "m"), role="immutable")
+    opening = Opening("immutable", sex, (Change(sex, "f", "m"),), 0.7, 1.0)
+    plan = refused("rules-block", openings=(opening,))
+    row = pd.Series({"sex": "f"})
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(panel(Schema(features=(sex,)), row, plan))
+    for said in (plan.to_text(), plan.to_html(), plan.to_json(), console.export_text()):
+        assert "→ m" not in said
+        assert '"m"' not in said
+    assert "something that a person cannot change" in plan.to_text()
+    assert plan.openings == (opening,)  # the lint counts it
+    lock = Opening("lock", AMOUNT, (Change(AMOUNT, 4870, 2900),), 0.7, 2.0)
+    both = refused("rules-block", openings=(opening, lock))
+    assert lock.to_text() in both.to_text()
+
+
+def test_what_a_plan_bears_is_told_wherever_it_is_shown() -> None:
+    """Promise, retrained, imprecise, what follows and what it is not: terminal and table alike."""
+    follows = Change(REAL, 0.25, 0.125)
+    second = told(Change(AMOUNT, 4870, 100), imprecise=Share(1, 32))
+    plan = told(
+        Change(AMOUNT, 4870, 2900),
+        consequences=(follows,),
+        promise=Promise(0.9, 0.1, 0.5),
+        retrained=Share(7, 8),
+        imprecise=Share(30, 32),
+        alternatives=(second,),
+    )
+    console = Console(width=400, record=True, file=io.StringIO())
+    schema = Schema(features=(AMOUNT, REAL))
+    X = pd.DataFrame({"amount": [4870], "ratio": [0.25]})
+    console.print(*_plan(plan))
+    shown = " ".join(console.export_text().split())
+    for sentence in (*plan.prospects, *second.prospects, english()("plan.note")):
+        assert sentence in shown
+    assert follows.to_text() in shown
+    lines = _lines(Plans((plan,)), X, schema)
+    assert lines["follows"].tolist() == [follows.to_text(), ""]
+    assert lines["promise"].tolist()[0] == 0.9
+    assert lines["promise"].isna().tolist() == [False, True]
+    assert lines["retrained"].tolist()[0] == 7 / 8
+    assert lines["imprecise"].tolist() == [30 / 32, 1 / 32]
+    assert all(sentence in lines["bears"][0] for sentence in plan.prospects)
+    assert set(lines["note"]) == {english()("plan.note")}
+    assert lines["new ratio"].tolist() == [0.125, 0.25]
+
+
+def test_plans_outlive_a_file_with_their_whole_rows() -> None:
+    table = pd.DataFrame({"amount": [2900, 100], "ratio": [0.5, 0.25], "job": ["a", None]})
+    second = told(Change(AMOUNT, 4870, 100), imprecise=Share(1, 32), row=Row(table, 1))
+    plan = told(
+        Change(AMOUNT, 4870, 2900),
+        Change(Feature(name="job", kind="category", categories=("a", "b")), "b", "a"),
+        consequences=(Change(REAL, 0.25, 0.5),),
+        promise=Promise(0.9, 0.1, 0.5, 0.8, 15, 100, 50.0, 0.1),
+        retrained=Share(7, 8),
+        cheapest=Evidence(True, 12, 50, 3),
+        row=Row(table, 0),
+        alternatives=(second,),
+    )
+    lost = refused("no-promise", person="x", evidence=Evidence(False, 9, 8, 7))
+    plans = Plans((lost, plan, Plan(9, "already-accepted", 0.7, 0.5)))
+    again = Plans.from_json(plans.to_json())
+    assert again.to_json() == plans.to_json()
+    assert again.to_text() == plans.to_text()
+    pd.testing.assert_frame_equal(again.x_plus(), plans.x_plus())
+    found = recheck(again, Classifier(lambda X: X["ratio"], cutoff=0.3))
+    assert found["holds"].tolist() == [True, False]
+    odd = (("[", "not JSON"), ("{}", "a list of plans"), ('[{"a": 1}]', "not written by"))
+    for text, said in odd:
+        with pytest.raises(UserError, match=said):
+            Plans.from_json(text)
 
 
 def test_several_plans_of_one_person_are_told_one_after_the_other() -> None:
@@ -248,6 +331,25 @@ def test_plans_tell_what_recourse_changes_and_only_where_it_holds(
             assert change.words[0] != change.words[1]
             x_plus[change.feature.name] = change.after
         pd.testing.assert_series_equal(x_plus, X_plus.iloc[i].astype(object), rtol=1e-7)
+
+
+def test_a_plan_holds_as_it_is_worded() -> None:
+    """The model accepts from just below a training value on, which three digits would round down:
+    whoever does what the words say must be accepted as well."""
+    values = np.random.default_rng(0).random(80) * 10
+    edge = next(v for v in np.sort(values)[40:] if float(f"{v:.3g}") < v - 1e-4) - 1e-5
+    X = pd.DataFrame({"a": values})
+
+    def by_a(X: pd.DataFrame) -> np.ndarray:
+        return np.where(X["a"] >= edge, 0.9, 0.1)
+
+    method = NearestNeighbour(by_a, Schema.infer(X)).fit(X, X["a"] >= edge)
+    shown = method.plans(X[X["a"] < edge]).shown
+    assert len(shown) > 30
+    for plan in shown:  # nobody accepted is nearer than who stands on the edge
+        (change,) = plan.changes
+        assert edge <= float(change.words[1]) == change.said
+        assert float(f"{change.after:.3g}") < edge
 
 
 def test_likelihood_is_the_methods_own(method: GenRe, example: Example, plans: Plans) -> None:

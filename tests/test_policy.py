@@ -166,6 +166,25 @@ def test_a_classifier_with_another_cutoff_is_refused() -> None:
         Policy.of(decision={"cutoff": 0.4}).classifier(Classifier(h))
 
 
+@pytest.mark.parametrize(
+    ("has", "says"),
+    [("bad", "good"), (None, 0), (["good", "fair"], "good")],
+    ids=["the opposite", "the opposite of 1", "fewer"],
+)
+def test_a_classifier_with_another_favourable_outcome_is_refused(has: Any, says: Any) -> None:
+    """Its plans would lead where nobody wants to be."""
+    policy = Policy.of(decision={"favourable": says})
+    with pytest.raises(UserError, match=rf"'decision.favourable' is {says!r}, but .*agree"):
+        policy.classifier(Classifier(h, favourable=has))
+    policy.classifier(Classifier(h, favourable=says))
+
+
+def test_a_classifier_with_another_score_range_is_refused() -> None:
+    policy = Policy.of(decision={"cutoff": 5, "score_range": [0, 10]})
+    with pytest.raises(UserError, match=r"'decision.score_range' is \[0.0, 10.0\], but .* 100"):
+        policy.classifier(Classifier(h, cutoff=5, score_range=(0, 100)))
+
+
 # ---- what is odd about it -------------------------------------------------------------------
 
 
@@ -192,6 +211,11 @@ def test_a_classifier_with_another_cutoff_is_refused() -> None:
         (
             {"rules": {"ranges": {"income": [500, None]}}},
             "'rules.ranges.income' [500, inf] lies outside",
+        ),
+        (
+            {"rules": {"ranges": {"town": [0, 1]}}},
+            "'rules' will be refused for such a table: constraints give a range for 'town', which "
+            "is a category",
         ),
         (
             {"features": {"debt": {"direction": "decrease"}}, "rules": {"increase": ["debt"]}},
@@ -293,6 +317,9 @@ def test_a_method_of_another_policy_is_refused(file: Path) -> None:
         Policy.read(file).check_fitted(method)
     file.write_text(TEXT.replace("cutoff = 0.4", "cutoff = 0.5"))
     with pytest.raises(UserError, match="cutoff"):
+        Policy.read(file).check_fitted(method)
+    file.write_text(TEXT.replace('favourable = "good"', 'favourable = "bad"'))
+    with pytest.raises(UserError, match=r"'decision.favourable' is 'bad'"):
         Policy.read(file).check_fitted(method)
 
 

@@ -24,6 +24,7 @@ from genrecourse.endurance import TRIES, imprecise, retrained
 from genrecourse.errors import UserError
 from genrecourse.heldout import HeldOutScore
 from genrecourse.juries import jury_p_value, make_juries
+from genrecourse.methods._planning import promise_levels
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.promise import (
     JURIES,
@@ -35,6 +36,7 @@ from genrecourse.promise import (
     plan_weights,
 )
 from genrecourse.recheck import recheck
+from genrecourse.requests import Constraints
 from genrecourse.schema import Schema
 
 # ---- exact binomial bounds -------------------------------------------------------------------
@@ -333,9 +335,43 @@ def test_alternatives_reach_the_threshold_too(
     scores = fitted._ground.score(fitted.encoder_.encode(several.x_plus()))
     assert len(scores) > len(one.shown)
     assert (scores >= made.threshold).all()
-    assert all(each.promise == made for each in several.shown)
+    # the first plan is what was tested: of the others nothing is promised
+    assert all(plan.promise == made for plan in several if plan.every)
+    others = [each for plan in several for each in plan.alternatives]
+    assert others
+    assert all(each.promise is None for each in others)
+    assert all("likelier than not" not in " ".join(each.prospects) for each in others)
     every = fitted.plans(people[:60], 3).shown
     assert len(every) > len(several.shown)
+
+
+def test_a_promise_is_tested_on_the_plans_that_are_shown(
+    fitted: NearestNeighbour, people: pd.DataFrame
+) -> None:
+    """Under the request's rules, and with what trying all changes has found."""
+    assert fitted._ground is not None
+    lock = {"lock": ["b"]}
+    ground = fitted._ground
+    who = fitted.encoder_.table(ground.people(), fitted._like)
+    locked, free = fitted.plans(who, constraints=lock), fitted.plans(who)
+    made = fitted.promise(0.8, constraints=lock)
+    for rules, shown in ((lock, locked), (None, free)):
+        levels = promise_levels(fitted, {}, fewest_changes=False, constraints=rules)
+        scores = ground.score(fitted.encoder_.encode(shown.x_plus()))
+        assert levels[-1].threshold == pytest.approx(scores.min())
+        assert levels[-1].plans == len(scores)
+    told = fitted.plans(people[:40], constraints=lock, promise=0.8)
+    assert {plan.promise for plan in told if plan.status != "already-accepted"} == {made}
+    # nothing but `a` moves the model: under this lock there is no plan to test
+    assert not fitted.promise(0.8, constraints={"lock": ["a"]}).holds
+
+
+def test_nothing_is_promised_under_rules_of_single_people(
+    fitted: NearestNeighbour, people: pd.DataFrame
+) -> None:
+    own = {people.index[3]: Constraints(lock=("b",))}
+    with pytest.raises(UserError, match=r"1 people have rules of their own \(first: 'p3'\)"):
+        fitted.plans(people, constraints=own, promise=0.8)
 
 
 def test_what_no_data_support_is_not_promised(
@@ -376,6 +412,16 @@ def test_without_outcomes_there_is_nothing_to_promise(people: pd.DataFrame) -> N
     assert any(plan.status == "ok" for plan in method.plans(people))
     with pytest.raises(UserError, match="rests on outcomes y"):
         method.plans(people, promise=0.8)
+
+
+def test_few_distinct_rows_promise_nothing() -> None:
+    """Two kinds of people, an outcome each: with one held out nothing is left to learn from."""
+    X = pd.DataFrame({"a": np.repeat([0.0, 1.0], 100), "b": np.zeros(200)})
+    X.loc[0, "b"] = 1.0
+    method = NearestNeighbour(h, Schema.infer(X)).fit(X, X["a"] > 0.5)
+    assert not method.promise(0.8).holds
+    codes = {plan.reason_code for plan in method.plans(X[:5], promise=0.8)}
+    assert codes == {"cannot-promise"}
 
 
 def test_a_ground_needs_both_outcomes() -> None:

@@ -67,6 +67,15 @@ def test_what_it_is_not_is_said() -> None:
     assert "not give the reasons" in note
 
 
+def test_a_promise_with_a_number_says_what_it_goes_by() -> None:
+    """It is about likely outcomes of many, on assumptions; no decision about one is announced."""
+    said = english()("plan.promise", share="90", confidence="90")
+    for part in ("past outcomes", "at least 90%", "likelier than not", "assumes", "one person"):
+        assert part in said
+    for word in ("promised", "accepted", "real decision"):
+        assert word not in said
+
+
 def test_another_language_says_everything_in_it(other: Path) -> None:
     words = Wording.of(other)
     change = Change(AMOUNT, 1234.5, None, words)

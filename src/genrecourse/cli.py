@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import tomllib
+from collections.abc import Iterable
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,10 +28,11 @@ from genrecourse.comparison.results import Line
 from genrecourse.datasets import DATASETS, is_local, load_dataset, read_whole
 from genrecourse.errors import UserError
 from genrecourse.methods import METHODS, load
-from genrecourse.plans import Plans
+from genrecourse.plans import Change, Plan, Plans
 from genrecourse.policy import Policy
+from genrecourse.requests import PerPerson, read_constraints
 from genrecourse.schema import Feature, Schema, plain
-from genrecourse.tables import KINDS, read_table, write_table, write_text
+from genrecourse.tables import check_output, read_table, write_table, write_text
 from genrecourse.terminal import metrics_table, own_warnings, panel, standings_tables
 
 out = Console()
@@ -81,6 +84,28 @@ Language = Annotated[
 PolicyFile = Annotated[
     Path | None,
     typer.Option("--policy", help="What may be asked of people, and who is accepted: a .toml."),
+]
+RulesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--rules",
+        help="Rules of this request, a .json or .toml: as in docs/requests.md, for everybody or by "
+        "row of the table.",
+    ),
+]
+Promised = Annotated[
+    float | None,
+    typer.Option(
+        "--promise",
+        metavar="SHARE",
+        help="Show only plans that are backed by past outcomes for this share of people.",
+    ),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(
+        "--delta", metavar="ERROR", help="How likely the promise may be wrong. Default: 0.1."
+    ),
 ]
 Names = Annotated[str, typer.Option(metavar="A,B", help="Columns, with commas between them.")]
 Seed = Annotated[int, typer.Option(help="Decides everything random.")]
@@ -249,19 +274,26 @@ def recourse(
     n: HowMany = 1,
     fewest_changes: Fewest = False,
     policy: PolicyFile = None,
+    rules: RulesFile = None,
+    promise: Promised = None,
+    delta: Delta = None,
     language: Language = "en",
     classifier: TheirModel = None,
 ) -> None:
     """What would change the decision, for everyone in a table.
 
     A .csv or .parquet has one line a plan, and one for each person without: row (counted from 0),
-    status, reason, number of the plan, scores, cost, the plan in words, and the features as they
-    would be. A .json has the plans with each change, and the rules that stand in the way.
+    status, reason, number of the plan, scores, cost, the plan in words, what then follows, what it
+    bears (its promise, the shares of retrained models and of imprecise tries that accept it), what
+    it is not, and the features as they would be. A .json has the plans with each change, and the
+    rules that stand in the way.
     """
+    check_output(output, (".json",))
     fitted = load(model, _given(classifier))
     X = _people(applicants, fitted.schema_)
-    asked = _asked(policy, fitted) | {"fewest_changes": fewest_changes, "language": language}
-    plans = fitted.plans(X, n, **asked)
+    asked = _request(policy, fitted, promise, delta)
+    asked |= _ruled(rules, asked, X.index)
+    plans = fitted.plans(X, n, fewest_changes=fewest_changes, language=language, **asked)
     if output.suffix.lower() == ".json":
         write_text(plans.to_json() + "\n", output)
     else:
@@ -279,6 +311,9 @@ def explain(
     n: HowMany = 1,
     fewest_changes: Fewest = False,
     policy: PolicyFile = None,
+    rules: RulesFile = None,
+    promise: Promised = None,
+    delta: Delta = None,
     language: Language = "en",
     classifier: TheirModel = None,
 ) -> None:
@@ -288,8 +323,9 @@ def explain(
     if row >= len(X):
         raise UserError(f"{applicants} has the rows 0 to {len(X) - 1}; there is no row {row}")
     person = X.iloc[[row]]
-    asked = _asked(policy, fitted) | {"fewest_changes": fewest_changes, "language": language}
-    told = fitted.plans(person, n, **asked)
+    asked = _request(policy, fitted, promise, delta)
+    asked |= _ruled(rules, asked, X.index, only=row)
+    told = fitted.plans(person, n, fewest_changes=fewest_changes, language=language, **asked)
     out.print(panel(fitted.schema_, X.iloc[row], told[0]))
 
 
@@ -337,22 +373,25 @@ def audit(
         int, typer.Option(min=2, help="With fewer people to be counted, no number is given.")
     ] = 20,
     seed: Annotated[int, typer.Option(min=0, help="Of the intervals.")] = 0,
+    fewest_changes: Fewest = False,
+    policy: PolicyFile = None,
     classifier: TheirModel = None,
 ) -> None:
     """Recourse by group: who is turned down, who gets a plan, what it asks, with intervals.
 
     The table holds people of all outcomes. Groups are the values of each column, and their
     combinations where enough people were turned down; the model need not know the column. A
-    difference between groups is called only where its interval supports it.
+    difference between groups is called only where its interval supports it. With a policy, plans
+    are those that it lets people be told.
     """
     from genrecourse.audit import audit as run_audit
 
+    check_output(output, (".html", ".json"))
     kind = output.suffix.lower()
-    if kind not in (".html", ".json", *KINDS):
-        raise UserError(f"{output} should end in .html, .json or {' or '.join(KINDS)}")
     fitted = load(model, _given(classifier))
     table = read_table(people, fitted.schema_).reset_index(drop=True)
-    found = run_audit(fitted, table, _split(group), least=least, seed=seed)
+    asked = _request(policy, fitted) | {"fewest_changes": fewest_changes}
+    found = run_audit(fitted, table, _split(group), least=least, seed=seed, **asked)
     if kind == ".html":
         write_text(found.to_html(), output)
     elif kind == ".json":
@@ -361,6 +400,44 @@ def audit(
         write_table(found.to_frame(), output)
     out.print(Text("\n".join([*found.findings, found.how_called])), soft_wrap=True)
     out.print(f"{len(table):,} people in {len(found.groups)} groups; in {output}")
+
+
+@app.command(epilog="Example: genrecourse recheck plans.json --model model -o rechecked.csv")
+def recheck(
+    plans: Annotated[Path, typer.Argument(help="A .json that 'genrecourse recourse' wrote.")],
+    model: Annotated[
+        Path | None, typer.Option(help="Folder of the new model, written by 'genrecourse fit'.")
+    ] = None,
+    classifier: TheirModel = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="One line a plan: .csv or .parquet.")
+    ] = None,
+) -> None:
+    """Which plans that were given still hold under another model? Rules are not looked at again.
+
+    Ends with status 1 if a plan does not hold.
+    """
+    from genrecourse.recheck import recheck as ask_again
+
+    if output is not None:
+        check_output(output)
+    if model is None and classifier is None:
+        raise UserError("say which model is asked: --classifier MODULE:NAME, or --model FOLDER")
+    given = Plans.from_json(_read(plans), where=str(plans))
+    h = _given(classifier) if model is None else load(model, _given(classifier)).classifier_
+    found = ask_again(given, h)
+    lost = found[~found["holds"].astype(bool)]
+    if output is not None:
+        write_table(found, output)
+    for line in lost.itertuples():
+        said = (
+            f"person {line.person}, plan {line.plan}: no longer, score {line.score:.3g} at a "
+            f"cutoff of {line.cutoff:g}"
+        )
+        out.print(Text(said), soft_wrap=True)
+    out.print(f"{len(found) - len(lost):,} of {len(found):,} plans hold under this model")
+    if len(lost):
+        raise typer.Exit(1)
 
 
 @app.command(epilog="Example: genrecourse info model")
@@ -472,13 +549,71 @@ def _policy(file: Path | None, **others: Any) -> Policy | None:
     return Policy.read(file)
 
 
-def _asked(file: Path | None, fitted: Any) -> dict[str, Any]:
-    """What a policy has `plans` told."""
+def _request(
+    file: Path | None, fitted: Any, promise: float | None = None, delta: float | None = None
+) -> dict[str, Any]:
+    """What `plans` is told: by a policy, and on the command line what it leaves open."""
+    asked: dict[str, Any] = {}
+    if file is not None:
+        policy = Policy.read(file)
+        policy.check_fitted(fitted)
+        asked = policy.request
+    if promise is not None:
+        if "promise" in asked:
+            raise UserError(
+                f"leave --promise {promise:g}: the policy {file} says {asked['promise']:g} itself"
+            )
+        asked |= {"promise": promise}
+    if delta is not None:
+        if "promise" not in asked:
+            raise UserError(f"--delta {delta:g} is about a promise: say which, --promise SHARE")
+        asked |= {"delta": delta}
+    return asked
+
+
+def _ruled(
+    file: Path | None, asked: dict[str, Any], rows: pd.Index, only: int | None = None
+) -> dict[str, Any]:
+    """The rules in a file, for everybody or by row. only: the one row that is asked about."""
     if file is None:
         return {}
-    policy = Policy.read(file)
-    policy.check_fitted(fitted)
-    return policy.request
+    try:
+        found = read_constraints(_mapping(file))
+    except UserError as error:
+        raise UserError(f"{file}: {error}") from None
+    known = {str(row) for row in rows}
+    unknown = [label for label in found.people if str(label) not in known]
+    if unknown:
+        raise UserError(
+            f"{file} has rules for the row {unknown[0]!r}, but the table has the rows 0 to "
+            f"{len(rows) - 1}"
+        )
+    if only is not None:
+        own = {label: each for label, each in found.people.items() if str(label) == str(only)}
+        found = PerPerson(people=own, default=found.default)
+    policys = asked.get("constraints")
+    return {"constraints": found if policys is None else read_constraints(policys).also(found)}
+
+
+def _mapping(file: Path) -> Any:
+    """What a .json or .toml says."""
+    readers: dict[str, Any] = {".json": json.loads, ".toml": tomllib.loads}
+    kind = file.suffix.lower()
+    if kind not in readers:
+        raise UserError("it should end in .json or .toml, which says what it is")
+    try:
+        return readers[kind](_read(file))
+    except ValueError as error:  # of both
+        raise UserError(f"not {kind[1:].upper()}: {error}") from None
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"cannot read {file}: not UTF-8 text: {error}") from None
 
 
 def _target_name(target: str | None, policy: Policy | None) -> str:
@@ -674,7 +809,13 @@ def _lines(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             "score_before": [plan.score_before for _, plan in every],
             "score_after": [plan.score_after for _, plan in every],
             "cost": [plan.cost for _, plan in every],
-            "plan": ["; ".join(change.to_text() for change in plan.changes) for _, plan in every],
+            "plan": [_in_words(plan.changes) for _, plan in every],
+            "follows": [_in_words(plan.consequences) for _, plan in every],
+            "bears": ["; ".join(plan.prospects) for _, plan in every],
+            "promise": [_promised(plan) for _, plan in every],
+            "retrained": [plan.retrained and plan.retrained.estimate for _, plan in every],
+            "imprecise": [plan.imprecise and plan.imprecise.estimate for _, plan in every],
+            "note": [plan.language("plan.note") if plan.every else "" for _, plan in every],
         }
     )
     after = X[schema.names].astype(object).iloc[rows].reset_index(drop=True)
@@ -682,6 +823,14 @@ def _lines(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         for change in (*plan.changes, *plan.consequences):
             after.iat[line, schema.names.index(change.feature.name)] = change.after
     return pd.concat([told, after.infer_objects().add_prefix("new ")], axis=1)
+
+
+def _in_words(changes: Iterable[Change]) -> str:
+    return "; ".join(change.to_text() for change in changes)
+
+
+def _promised(plan: Plan) -> float | None:
+    return plan.promise.share if plan.promise is not None and plan.status == "ok" else None
 
 
 def _numbers(plans: Plans) -> pd.Series:

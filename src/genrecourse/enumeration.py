@@ -59,7 +59,7 @@ class Menu:
         return np.array([len(values) >= KEPT for values in self.values])
 
 
-def thin(values: Array, most: int) -> Array:
+def thin(values: np.ndarray, most: int) -> np.ndarray:
     """At most so many of them, evenly spread over their order, both ends kept."""
     if len(values) <= most:
         return values

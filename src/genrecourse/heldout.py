@@ -27,10 +27,23 @@ class HeldOutScore:
     def __init__(self, cost: Cost, seed: int = 0):
         self.cost, self.seed = cost, seed
 
-    def fit(self, Z: Array, favourable: np.ndarray) -> HeldOutScore:
+    @staticmethod
+    def folds(Z: Array, seed: int) -> np.ndarray:
+        """(n,) the fold of each row; rows that are the same stand in one."""
         place = np.unique(Z, axis=0, return_inverse=True)[1].reshape(-1)
-        rng = np.random.default_rng([self.seed, 5])
-        self.fold_ = (rng.permutation(place.max() + 1) % N_FOLDS)[place]
+        rng = np.random.default_rng([seed, 5])
+        return np.asarray((rng.permutation(place.max() + 1) % N_FOLDS)[place])
+
+    @classmethod
+    def can_fit(cls, Z: Array, favourable: np.ndarray, seed: int) -> bool:
+        """Whether both outcomes are left, whichever fold is held out: with few distinct rows one
+        fold may have all of an outcome."""
+        fold = cls.folds(Z, seed)
+        left = [favourable[fold != f] for f in range(N_FOLDS)]
+        return all(0 < int(each.sum()) < len(each) for each in left)
+
+    def fit(self, Z: Array, favourable: np.ndarray) -> HeldOutScore:
+        self.fold_ = self.folds(Z, self.seed)
         self.trees_: list[Trees] = []
         self.prior_, self.step_ = np.zeros(N_FOLDS), np.zeros(N_FOLDS)
         for f in range(N_FOLDS):

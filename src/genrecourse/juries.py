@@ -5,17 +5,19 @@ say more of the decision about people like them: it is favourable if their mean 
 one half. A jury is g training rows that are near each other (and near each other in how much they
 weigh); juries share no row.
 
-`jury_p_value` is exact: with the share of the weight in juries whose mean probability is one half
-or less called the *bad* share, it tests
+`jury_p_value` is exact given the weights, if these do not hang on the outcomes (docs/promise.md):
+with the share of the weight in juries whose mean probability is one half or less called the *bad*
+share, it tests
 
     H:  bad share >= alpha.
 
 If H is true there is a set S of bad juries that weighs alpha or more, and its favourable outcomes,
 K_S of m * g, are a sum of independent coins whose mean is at most m g / 2. By Hoeffding's
 inequality for such sums ("On the distribution of the number of successes in independent trials",
-1956) P(K_S >= k) <= P(Bin(m g, 1/2) >= k) for k > m g / 2. S is not known: so H is rejected only if
-that test rejects for *every* S of that weight (an intersection-union test, which needs no
-correction for their number).
+1956) P(K_S >= k) <= P(Bin(m g, 1/2) >= k) for k >= m g / 2 + 1; for a smaller k the right side is
+one half or more, which rejects nothing. S is not known: so H is rejected only if that test rejects
+for *every* S of that weight (an intersection-union test, which needs no correction for their
+number).
 """
 
 from __future__ import annotations

@@ -43,18 +43,33 @@ class Change:
     before: Any
     after: Any
     language: Wording = field(default_factory=english, repr=False, compare=False)
+    digits: int | None = field(default=None, repr=False, compare=False)  # of a number, at least
 
     @cached_property
-    def words(self) -> tuple[str, str]:
-        """Both values in words, with as many digits as it takes to tell them apart."""
-        for digits in (None, *range(3, 18)):
+    def _written(self) -> tuple[tuple[str, str], int | None]:
+        """Both values in words, with as many digits as it takes to tell them apart; these."""
+        for digits in (self.digits, *range((self.digits or 2) + 1, 18)):
             words = (
                 in_words(self.feature, self.before, digits, self.language),
                 in_words(self.feature, self.after, digits, self.language),
             )
             if words[0] != words[1]:
                 break
-        return words
+        return words, digits
+
+    @cached_property
+    def words(self) -> tuple[str, str]:
+        return self._written[0]
+
+    @property
+    def said(self) -> Any:
+        """`after` as whoever reads the words understands it: a number may be rounded there."""
+        value = cell_value(self.after)
+        if value is None or isinstance(value, bool | str):
+            return value
+        return float(
+            _number(float(value), self.feature.decimals, self._written[1]).replace(",", "")
+        )
 
     def to_text(self) -> str:
         before, after = self.words
@@ -138,6 +153,11 @@ class Row:
     table: pd.DataFrame
     place: int
 
+    def to_dict(self) -> dict[str, Any]:
+        """By the names of the columns; a date becomes text."""
+        table = self.table
+        return {str(n): _json_value(table.iat[self.place, j]) for j, n in enumerate(table.columns)}
+
 
 # ---- one person -----------------------------------------------------------------------------
 
@@ -156,10 +176,8 @@ class Plan:
     log_likelihood: float | None = None
     reason_code: str = ""  # why the status is "no-plan"
     evidence: Evidence | None = None  # what "no-plan" rests on
-    openings: tuple[Opening, ...] = ()  # rules that block: what each alone keeps from being a plan
-    cheapest: Evidence | None = (
-        None  # no change of one or of two features that was tried costs less
-    )
+    openings: tuple[Opening, ...] = ()  # rules that block, for who wrote them: see openings_told
+    cheapest: Evidence | None = None  # no change of one or two features that was tried costs less
     alternatives: tuple[Plan, ...] = ()  # further plans, which change other features
     consequences: tuple[Change, ...] = ()  # what then moves by itself: derived values, and time
     retrained: Share | None = None  # copies of h, trained again, that accept it (`endurance`)
@@ -218,6 +236,19 @@ class Plan:
             draws=self._count(self.evidence.draws),
         )
 
+    @property
+    def openings_told(self) -> tuple[Opening, ...]:
+        """The openings that a person can be told of. What nobody can change about themselves (who
+        is of one sex is not told of the other) is for whoever looks at the rules."""
+        return tuple(opening for opening in self.openings if opening.kind != "immutable")
+
+    @property
+    def about_rules(self) -> str:
+        """A sentence on the rule that alone stands in the way; empty where none does."""
+        if self.openings_told:
+            return self.openings_told[0].to_text()
+        return self.language("evidence.fixed") if self.openings else ""
+
     def _count(self, n: int) -> str:
         return self.language.number(f"{n:,}")
 
@@ -271,7 +302,7 @@ class Plan:
         words = self.language
         if self.status != "ok":
             lines = [words("plan.line", person=self.person, said=self.reason)]
-            lines += [f"  {opening.to_text()}" for opening in self.openings[:1]]
+            lines += [f"  {self.about_rules}"] if self.about_rules else []
             return "\n".join([*lines, f"  {self.facts}"])
         lines = [words("plan.line", person=self.person, said=self.purpose)]
         for plan in self.every:
@@ -290,7 +321,7 @@ class Plan:
             "reason_code": self.reason_code,
             "reason": self.reason,
             "evidence": self.evidence.to_dict() if self.evidence else None,
-            "openings": [opening.to_dict() for opening in self.openings],
+            "openings": [opening.to_dict() for opening in self.openings_told],
             "cutoff": self.cutoff,
             "promise": self.promise.to_dict() if self.promise else None,
             **self._told(),
@@ -309,6 +340,7 @@ class Plan:
             "imprecise": self.imprecise.to_dict() if self.imprecise else None,
             "changes": [change.to_dict() for change in self.changes],
             "consequences": [change.to_dict() for change in self.consequences],
+            "x_plus": self.row.to_dict() if self.row else None,
         }
 
     def to_json(self) -> str:
@@ -321,7 +353,7 @@ class Plan:
         """A fragment that stands by itself, as in a notebook."""
         person, said = escape(str(self.person)), escape(self.reason or self.purpose)
         parts = [f"<p><strong>{person}</strong>: {said}</p>"]
-        parts += [f"<p>{escape(opening.to_text())}</p>" for opening in self.openings[:1]]
+        parts += [f"<p>{escape(self.about_rules)}</p>"] if self.about_rules else []
         for plan in self.every or (self,):
             if plan is not self:
                 parts.append(f"<p>{escape(self.language('plan.another'))}</p>")
@@ -422,6 +454,32 @@ class Plans(Sequence[Plan]):
     def to_json(self) -> str:
         return _json([plan.to_dict() for plan in self.plans])
 
+    @classmethod
+    def from_json(cls, text: str, *, where: str = "the plans") -> Plans:
+        """Plans that `to_json` wrote, with their whole rows: enough to show and to `recheck` them.
+
+        Openings, which are about rules and not for people, are not read again. where: for messages.
+        """
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise UserError(f"{where} are not JSON: {error}") from None
+        if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
+            raise UserError(f"{where} should be a list of plans, as Plans.to_json writes it")
+        told = [one for each in data for one in (each, *each.get("alternatives", ()))]
+        rows = [one.get("x_plus") for one in told]
+        table = pd.DataFrame([row for row in rows if row is not None])
+        places = iter(range(len(table)))
+        whole = [None if row is None else Row(table, next(places)) for row in rows]
+        left = iter(whole)
+        try:
+            return cls(tuple(_read_person(each, left) for each in data))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(
+                f"{where} were not written by Plans.to_json of this version: "
+                f"{type(error).__name__}: {error}; ask for them again"
+            ) from None
+
     def to_frame(self) -> pd.DataFrame:
         """One row a change; `number` counts a person's plans. A person with none has one row, with
         the reason and no feature."""
@@ -450,6 +508,72 @@ class Plans(Sequence[Plan]):
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+
+# ---- from JSON ------------------------------------------------------------------------------
+
+
+def _read_person(data: dict[str, Any], rows: Iterator[Row | None]) -> Plan:
+    made = data["promise"]
+    every = [
+        _read_plan(
+            each,
+            next(rows),
+            person=data["person"],
+            status=data["status"],
+            cutoff=data["cutoff"],
+            reason_code=data["reason_code"],
+        )
+        for each in (data, *data["alternatives"])
+    ]
+    return replace(
+        every[0],
+        evidence=_read_evidence(data["evidence"]),
+        promise=made and Promise(**{k: v for k, v in made.items() if k != "basis"}),
+        alternatives=tuple(every[1:]),
+    )
+
+
+def _read_plan(data: dict[str, Any], row: Row | None, **about: Any) -> Plan:
+    return Plan(
+        **about,
+        score_before=data["score_before"],
+        changes=tuple(_read_change(each) for each in data["changes"]),
+        consequences=tuple(_read_change(each) for each in data["consequences"]),
+        score_after=data["score_after"],
+        cost=data["cost"],
+        log_likelihood=data["log_likelihood"],
+        cheapest=_read_evidence(data["cheapest"]),
+        retrained=_read_share(data["retrained"]),
+        imprecise=_read_share(data["imprecise"]),
+        row=row,
+    )
+
+
+def _read_share(data: dict[str, Any] | None) -> Share | None:
+    return None if data is None else Share(data["k"], data["n"])
+
+
+def _read_change(data: dict[str, Any]) -> Change:
+    """With the words that were said then, whatever the schema says by now."""
+    values = [value for value in (data["before"], data["after"]) if value is not None]
+    is_number = not any(isinstance(value, str | bool) for value in values)
+    named = {"name": data["feature"], "unit": data["unit"], "wording": data["wording"]}
+    kind: dict[str, Any] = (
+        {"kind": "number"}
+        if is_number
+        else {"kind": "category", "categories": tuple(dict.fromkeys(values))}
+    )
+    missing = len(values) < 2
+    change = Change(Feature(**named, **kind, missing=missing), data["before"], data["after"])
+    vars(change)["words"] = (data["before_text"], data["after_text"])
+    return change
+
+
+def _read_evidence(data: dict[str, Any] | None) -> Evidence | None:
+    if data is None:
+        return None
+    return Evidence(data["said"] == "proven", data["asked"], data["values"], data["draws"])
 
 
 # ---- words ----------------------------------------------------------------------------------

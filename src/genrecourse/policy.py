@@ -222,7 +222,7 @@ class Policy:
         """The model with the policy's favourable outcome and cutoff; None: to be trained."""
         decision = self.stated.decision
         if isinstance(model, Classifier):
-            self._check_cutoff(model)
+            self._check_decision(model)
             return model
         return Classifier(
             model,
@@ -277,7 +277,7 @@ class Policy:
                 f"{self.name}: the model was fitted under other rules: {differ[0]}; fit it again "
                 "with this policy"
             )
-        self._check_cutoff(method.classifier_)
+        self._check_decision(method.classifier_)
 
     def _differences(self, fitted: Schema) -> list[str]:
         found = []
@@ -292,8 +292,23 @@ class Policy:
         unknown = [name for name in self.stated.features if name not in fitted.names]
         return found + [f"'{name}' was no feature" for name in unknown]
 
-    def _check_cutoff(self, h: Classifier) -> None:
+    def _check_decision(self, h: Classifier) -> None:
+        """Refuse a classifier that accepts others than the policy says, where it says so."""
         wanted, stated = self.stated.decision.cutoff, self.stated.decision.model_fields_set
+        named = set(self.stated.decision.favourable)
+        # 1 of {0, 1} is favourable where a classifier names none; other labels it does not know
+        has = {1} if h.favourable is None and named <= {0, 1} else _as_set(h.favourable)
+        if named and has and named != has:
+            raise UserError(
+                f"{self.name}: 'decision.favourable' is {_names(named)}, but for the classifier "
+                f"the favourable outcome is {_names(has)}; make them agree"
+            )
+        ends = self.stated.decision.score_range
+        if "score_range" in stated and tuple(h.score_range) != ends:
+            raise UserError(
+                f"{self.name}: 'decision.score_range' is {list(ends)}, but the classifier's is "
+                f"{list(h.score_range)}; make them agree"
+            )
         if "cutoff" in stated and h.cutoff != wanted:
             raise UserError(
                 f"{self.name}: 'decision.cutoff' is {wanted:g}, but the classifier accepts above "
@@ -333,6 +348,8 @@ class Policy:
                     then = "it does nothing" if feature.role == "immutable" else "it is refused"
                     remarks.append(f"'rules.{field}' names '{name}', {feature.role}: {then}")
         for name, (low, high) in rules.ranges.items():
+            if schema[name].is_category:
+                continue  # which the rules are refused for, below
             ends = (-np.inf if low is None else low, np.inf if high is None else high)
             remarks += _lint_range(f"'rules.ranges.{name}'", ends, X[name])
         for names, way in ((rules.increase, "decrease"), (rules.decrease, "increase")):
@@ -372,6 +389,17 @@ class Policy:
         return remarks
 
 
+def _as_set(favourable: Any) -> set[Any]:
+    if favourable is None:
+        return set()
+    several = isinstance(favourable, set | frozenset | list | tuple)
+    return set(favourable) if several else {favourable}
+
+
+def _names(labels: set[Any]) -> str:
+    return ", ".join(sorted(map(repr, labels)))
+
+
 def _share(part: int, whole: int) -> str:
     return f"{part / whole:.0%}" if part / whole >= 0.01 else f"{part / whole:.1%}"
 
@@ -381,10 +409,12 @@ def _share(part: int, whole: int) -> str:
 
 def _lint_feature(feature: Feature, said: FeaturePolicy, column: pd.Series) -> Iterable[str]:
     where = f"'features.{feature.name}'"
-    if feature.range is not None and said.range is not None:
-        yield from _lint_range(f"{where}.range", feature.range, column)
     if said.cost_weight is not None and feature.role != "mutable":
         yield f"{where} has a cost_weight, but is {feature.role}: nobody pays for it"
+    if feature.is_category:
+        return  # what follows is about numbers
+    if feature.range is not None and said.range is not None:
+        yield from _lint_range(f"{where}.range", feature.range, column)
     if feature.horizon is not None and feature.horizon > column.max() - column.min():
         yield f"{where} advances by {feature.horizon:g}, more than people in the table differ by"
     if feature.max_step is not None and (column.max() - column.min()) <= feature.max_step:

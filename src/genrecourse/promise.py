@@ -96,8 +96,10 @@ class Ground:
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are enough outcomes of either kind to learn from."""
-        return LEAST <= int(self.favourable.sum()) <= len(self.favourable) - LEAST
+        """Whether there are enough outcomes of either kind to learn from, whatever is held out."""
+        if not LEAST <= int(self.favourable.sum()) <= len(self.favourable) - LEAST:
+            return False
+        return HeldOutScore.can_fit(self.blank(self.Z), self.favourable, self.seed)
 
     def people(self) -> Array:
         """Rows of Z of rejected people, for whom plans are made."""

@@ -109,8 +109,8 @@ def _card(method: Method, row: pd.Series, plan: Plan, draws: pd.DataFrame | None
     if plan.status == "ok":
         inside.append(_plan(method, plan, draws))
     else:
-        said = (plan.reason, *(opening.to_text() for opening in plan.openings[:1]))
-        inside += [f"<p>{escape(sentence)}</p>" for sentence in said]
+        said = (plan.reason, plan.about_rules)
+        inside += [f"<p>{escape(sentence)}</p>" for sentence in said if sentence]
     inside.append(_profile(method.schema_, row, plan))
     return f'<article class="card">{"".join(inside)}</article>'
 
@@ -136,13 +136,17 @@ def _plan(method: Method, plan: Plan, draws: pd.DataFrame | None) -> str:
         )
     others = "".join(
         f"<h4>{escape(words('report.another'))}</h4>{other.changes_html()}"
-        f'<p class="facts">{escape(other.facts)}</p>'
+        f"{_facts(other.facts, *other.prospects)}"
         for other in plan.alternatives
     )
     return (
-        f"<h4>{escape(plan.purpose)}</h4>{plan.changes_html()}"
-        f'<div class="pair">{"".join(pictures)}</div>{others}'
+        f"<h4>{escape(plan.purpose)}</h4>{plan.changes_html()}{_facts(*plan.prospects)}"
+        f'<div class="pair">{"".join(pictures)}</div>{others}{_facts(words("plan.note"))}'
     )
+
+
+def _facts(*sentences: str) -> str:
+    return "".join(f'<p class="facts">{escape(sentence)}</p>' for sentence in sentences)
 
 
 def _profile(schema: Schema, row: pd.Series, plan: Plan) -> str:
@@ -181,6 +185,9 @@ def _all(plans: Plans, words: Wording) -> str:
     for plan in plans:
         for each in plan.every or (plan,):
             said = each.reason or "; ".join(change.to_text() for change in each.changes)
+            if each.consequences:
+                follows = "; ".join(change.to_text() for change in each.consequences)
+                said += f" ({words('plan.follows', changes=follows)})"
             cost = "–" if each.cost is None else words.number(f"{each.cost:.2f}")
             rows.append([str(plan.person), said, cost])
     heads = [words("report.person_head"), words("plan.purpose"), words("report.cost_head")]

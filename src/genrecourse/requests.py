@@ -228,7 +228,7 @@ def by_label(people: Mapping[Any, Constraints], index: pd.Index) -> dict[Any, Co
     """Constraints by the labels of a table; a label that came through JSON is text by now."""
     labels = {plain(label) for label in index}
     texts = {str(label): label for label in labels}
-    found = {}
+    found: dict[Any, Constraints] = {}
     for label, own in people.items():
         known = plain(label) if plain(label) in labels else texts.get(str(label))
         if known is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,6 +16,7 @@ from genrecourse.errors import UserError
 from genrecourse.schema import Schema, check_table
 
 KINDS = (".csv", ".parquet")
+NEEDS = "Parquet needs pyarrow; run pip install 'genrecourse[parquet]'"
 
 
 def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
@@ -36,6 +38,20 @@ def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
         raise UserError(f"{path} has a header and no rows")
     check_table(table)
     return table
+
+
+def check_output(path: Path, also: tuple[str, ...] = ()) -> None:
+    """Refuse before any work what could not be written after it. also: endings besides `KINDS`."""
+    endings = (*also, *KINDS)
+    if path.suffix.lower() not in endings:
+        said = f"{', '.join(endings[:-1])} or {endings[-1]}"
+        raise UserError(f"{path} should end in {said}, which says what is written")
+    if path.is_dir():
+        raise UserError(f"cannot write {path}: it is a folder; name a file")
+    if not path.absolute().parent.is_dir():
+        raise UserError(f"cannot write {path}: there is no folder {path.parent}")
+    if path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
+        raise UserError(f"{path}: {NEEDS}")
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
@@ -91,6 +107,4 @@ def _parquet(act: Callable[..., Any], path: Path, **options: Any) -> Any:
     try:
         return act(path, **options)
     except ImportError:
-        raise UserError(
-            f"{path}: Parquet needs pyarrow; run pip install 'genrecourse[parquet]'"
-        ) from None
+        raise UserError(f"{path}: {NEEDS}") from None

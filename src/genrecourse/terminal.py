@@ -60,7 +60,7 @@ def _shown(feature: Feature, row: pd.Series, plan: Plan) -> str:
 def _plan(plan: Plan) -> list[Table | Text]:
     words = plan.language
     if plan.status != "ok":
-        about = [Text(opening.to_text(), style="dim") for opening in plan.openings[:1]]
+        about = [Text(plan.about_rules, style="dim")] if plan.about_rules else []
         return [Text(plan.reason, style="yellow"), *about]
     parts: list[Table | Text] = []
     for each in plan.every:
@@ -70,8 +70,9 @@ def _plan(plan: Plan) -> list[Table | Text]:
         table.add_column(words("panel.to"), ratio=2, style="green")
         for change in each.changes:
             table.add_row(Text(change.feature.label), *(Text(word) for word in change.words))
-        parts += [table, Text(each.facts, style="dim")]
-    return parts
+        said = [each.facts, *each.prospects]
+        parts += [table, *(Text(sentence, style="dim") for sentence in said)]
+    return [*parts, Text(words("plan.note"), style="dim italic")]
 
 
 def _short(label: str) -> str:

@@ -6,7 +6,7 @@ and who has no plan has no cost. So every mean has a denominator that can be sai
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import pandas as pd
 from genrecourse.encoding import Array
 from genrecourse.methods.base import Method
 from genrecourse.metrics import DECIMALS, N_NOISE, NOISE_SD, with_noise
-from genrecourse.plans import Plan
+from genrecourse.plans import Plan, Plans
 from genrecourse.schema import Schema
 from genrecourse.verifier import Verifier
 
@@ -139,7 +139,7 @@ class Measured:
 
 def measure(method: Method, X: pd.DataFrame, request: dict[str, Any]) -> Measured:
     """X: the features alone. request: as in `Method.plans`."""
-    plans = _plans(method, X, request)
+    plans, X_plus = _plans(method, X, request)
     status = np.array([plan.status for plan in plans])
     rejected, told = status != "already-accepted", status == "ok"
     found = Measured()
@@ -149,22 +149,38 @@ def measure(method: Method, X: pd.DataFrame, request: dict[str, Any]) -> Measure
         if plan.status == "no-plan":
             found.reasons[plan.reason_code] = found.reasons.get(plan.reason_code, 0) + 1
     shown = [plan for plan in plans if plan.status == "ok"]
-    for name, values in _of_plans(method, X[told], shown, found.absent).items():
+    for name, values in _of_plans(method, X[told], X_plus, shown, found.absent).items():
         found.values[name] = np.full(len(X), np.nan)
         found.values[name][told] = values
     return found
 
 
-def _plans(method: Method, X: pd.DataFrame, request: dict[str, Any]) -> list[Plan]:
-    """A plan does not depend on who stands beside, so people can come in parts; constraints by
-    label cannot, as they must find every label."""
+def _plans(
+    method: Method, X: pd.DataFrame, request: dict[str, Any]
+) -> tuple[list[Plan], pd.DataFrame]:
+    """Each person's plan, and the whole x_plus of those who are told one, with what follows.
+
+    A plan does not depend on who stands beside, so people can come in parts; constraints by label
+    cannot, as they must find every label. Of a part only the rows told are kept, not all that was
+    checked for it.
+    """
     size = len(X) if request.get("constraints") is not None else PEOPLE
-    parts = [X.iloc[i : i + size] for i in range(0, len(X), size)]
-    return [plan for part in parts for plan in method.plans(part, **request)]
+    plans: list[Plan] = []
+    rows = [X.iloc[:0]]
+    for i in range(0, len(X), size):
+        part = [replace(p, alternatives=()) for p in method.plans(X.iloc[i : i + size], **request)]
+        if any(plan.status == "ok" for plan in part):
+            rows.append(Plans(tuple(part)).x_plus())
+        plans += [replace(plan, row=None) for plan in part]
+    return plans, pd.concat(rows[1:] or rows)
 
 
 def _of_plans(
-    method: Method, X: pd.DataFrame, plans: list[Plan], absent: dict[str, str]
+    method: Method,
+    X: pd.DataFrame,
+    X_plus: pd.DataFrame,
+    plans: list[Plan],
+    absent: dict[str, str],
 ) -> dict[str, Array]:
     """The metrics of plans that are told; what cannot be measured goes to `absent`."""
     found = {
@@ -172,35 +188,12 @@ def _of_plans(
         "changes": np.array([len(plan.changes) for plan in plans], dtype=float),
     }
     if plans:
-        found |= _asked_again(method, X, carried_out(X, plans), absent)
+        found |= _asked_again(method, X, X_plus.set_axis(X.index), absent)
     changed = [{change.feature.name for change in plan.changes} for plan in plans]
     for feature in method.schema_:
         if feature.role == "mutable":
             found[CHANGE + feature.name] = np.array([float(feature.name in c) for c in changed])
     return found
-
-
-def carried_out(X: pd.DataFrame, plans: list[Plan]) -> pd.DataFrame:
-    """The people as they would be, in their own dtypes: read off what the plans say."""
-    columns = {name: X[name].to_list() for name in X.columns}
-    for i, plan in enumerate(plans):
-        for change in plan.changes:
-            columns[change.feature.name][i] = change.after
-    return pd.DataFrame({name: _like(X[name], cells) for name, cells in columns.items()})
-
-
-def _like(column: pd.Series, cells: list[Any]) -> pd.Series:
-    """Cells in the dtype of a column; in a wider one where the people at hand happen to have
-    whole numbers, or some of the categories, and a plan needs others."""
-    dtype = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        more = [cell for cell in dict.fromkeys(cells) if pd.notna(cell)]
-        levels = [*dtype.categories, *(cell for cell in more if cell not in dtype.categories)]
-        dtype = pd.CategoricalDtype(levels, ordered=dtype.ordered)
-    try:
-        return pd.Series(cells, index=column.index, dtype=dtype)
-    except (TypeError, ValueError, OverflowError):
-        return pd.Series(cells, index=column.index)
 
 
 def _asked_again(

@@ -14,7 +14,7 @@ from typing import Any
 from genrecourse import plots
 from genrecourse.audit.groups import EVERYONE
 from genrecourse.audit.measures import CHANGE
-from genrecourse.audit.result import NO_CAUSE, TOO_FEW, Audit, Number
+from genrecourse.audit.result import NO_CAUSE, Audit, Number
 from genrecourse.page import bullets, document, header, notes, picture, section, table
 
 LEAD = (
@@ -68,11 +68,11 @@ def write_image(audit: Audit, path: str | Path) -> None:
 
 def _head(audit: Audit, title: str) -> str:
     people, rejected = (audit.number(EVERYONE, name) for name in ("rejected", "with_plan"))
-    told = audit.number(EVERYONE, "cost").n
+    down, told = audit.count(rejected), audit.count(audit.number(EVERYONE, "cost"))
     tiles = [
-        (f"{people.n:,}", "people"),
-        (f"{rejected.n:,}", "turned down by the model"),
-        (f"{told:,} of {rejected.n:,}", "of these have a plan that holds"),
+        (audit.count(people), "people"),
+        (down, "turned down by the model"),
+        (f"{told} of {down}", "of these have a plan that holds"),
         (f"{len(audit.called)} of {len(audit.differences)}", "comparisons call a difference"),
     ]
     return header("genrecourse audit", title, LEAD, tiles)
@@ -142,7 +142,7 @@ def _changes(audit: Audit) -> str:
             picture(
                 partial(plots.spans, rows=rows, is_share=True),
                 f"What is asked to change most, {group}",
-                f"Of the {most[0].n:,} with a plan.",
+                f"Of the {audit.count(most[0])} with a plan.",
                 (WIDTH, LINE * len(rows) + ROOM),
                 group,
             )
@@ -162,17 +162,13 @@ def _everything(audit: Audit) -> str:
     tables = []
     for name in audit.metrics:
         rows = [
-            [group, _value(audit, number), f"{number.n:,}"]
+            [group, audit.in_words(number), audit.count(number)]
             for group in audit.groups
             for number in [audit.number(group, name)]
         ]
         title = f"{audit.metric(name).title} (of {audit.metric(name).counted})"
         tables.append(f"<h4>{escape(title)}</h4>{table(['group', 'mean', 'n'], rows, 'scores')}")
     return f"<details><summary>All numbers, as tables</summary>{''.join(tables)}</details>"
-
-
-def _value(audit: Audit, number: Number) -> str:
-    return audit.in_words(number) if number.is_known else TOO_FEW
 
 
 def _meanings(audit: Audit) -> str:

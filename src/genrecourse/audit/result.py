@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ LEVEL = 0.95
 LEAST = 20  # people behind a number; with fewer it is not given
 N_BOOT = 1000
 COLUMNS = ("group", "metric", "value", "low", "high", "n")  # of Audit.to_frame
-TOO_FEW = "too few"
+FEW, BESIDE = "few", "beside"  # why a number is kept back: `Number.hidden`
 NO_CAUSE = (
     "A difference says that the groups differ in this table, more than the choice of people "
     "explains. It does not say why: the groups differ in other things as well."
@@ -32,14 +33,19 @@ NO_CAUSE = (
 
 @dataclass(frozen=True)
 class Number:
-    """The mean of one metric in one group, with its interval; NaN where too few people count."""
+    """The mean of one metric in one group, with its interval.
+
+    NaN, and no n, where too few people count; and where the numbers beside it would give such a
+    one away, since all groups of a column together are everyone.
+    """
 
     group: str
     metric: str
     value: float
     low: float
     high: float
-    n: int  # people who count in it
+    n: int | None  # people who count in it
+    hidden: str = ""  # why it is kept back: FEW, or BESIDE those who are few
 
     @property
     def is_known(self) -> bool:
@@ -134,12 +140,18 @@ class Audit:
 
     def in_words(self, number: Number) -> str:
         """A number with its interval, never without."""
-        if not number.is_known:
-            return f"{TOO_FEW} (n {number.n:,})"
+        if number.hidden:
+            return self.count(number)
         low, value, high = (
             written(v, self.metric(number.metric)) for v in (number.low, number.value, number.high)
         )
         return f"{value} ({low} to {high})"
+
+    def count(self, number: Number) -> str:
+        """How many people count in a number, as far as that is told."""
+        if number.n is not None:
+            return f"{number.n:,}"
+        return f"fewer than {self.least}" if number.hidden == FEW else "kept back"
 
     def sentence(self, each: Difference) -> str:
         """A difference that is called, in a sentence."""
@@ -173,7 +185,8 @@ class Audit:
         said = (
             f"{self.level:.0%} intervals, each by itself, from {self.n_boot:,} resamples of the "
             f"people, with the model and its plans as they are. With fewer than {self.least} "
-            f"people to be counted, no number is given."
+            f"people to be counted, neither a number is given nor how many they are; where this "
+            f"could be told from the groups beside them, the next smallest is kept back too."
         )
         if len(self.columns) > 1:
             said += (
@@ -197,9 +210,9 @@ class Audit:
     # ---- as text and data ---------------------------------------------------------------------
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a group and metric. Too few people: n says how many, the rest is NaN."""
+        """One row a group and metric. Too few people: neither n nor anything else."""
         rows = [asdict(number) for number in self.numbers]
-        return pd.DataFrame(rows, columns=list(COLUMNS))
+        return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"n": "Int64"})
 
     def to_text(self) -> str:
         lines = []
@@ -213,7 +226,7 @@ class Audit:
         for group in self.groups:
             most = self.asked_most(group)[:3]
             said = "; ".join(f"{self._feature(each)} {self.in_words(each)}" for each in most)
-            lines.append(f"Asked to change most, {group}: {said or TOO_FEW}")
+            lines.append(f"Asked to change most, {group}: {said or 'too few people'}")
         lines += [f"Not measured, {self.metric(m).title}: {why}" for m, why in self.absent.items()]
         return "\n".join(
             [*lines, "", *self.findings, "", self.how_called, self.how_counted, NO_CAUSE]
@@ -312,9 +325,10 @@ def audit(
     values = np.stack(list(found.values.values()), axis=1)
     metrics = [metric_of(name, method.schema_) for name in names]
     draws = Bootstrap(values, np.array([metric.is_share for metric in metrics]), n_boot, seed)
+    hidden = _hidden(people, values, least)
     return Audit(
-        numbers=_numbers(people, names, draws, level, least),
-        differences=_differences(people, names, metrics, draws, level, least),
+        numbers=_numbers(people, names, draws, level, hidden),
+        differences=_differences(people, names, metrics, draws, level, least, hidden),
         columns=tuple(groups),
         grouped={group.label: group.where for group in people},
         schema=method.schema_,
@@ -347,18 +361,69 @@ def _absent(found: Measured) -> dict[str, str]:
     }
 
 
+Hidden = dict[tuple[str, int], str]  # group and place of the metric: why it is kept back
+
+
+def _hidden(groups: list[Group], values: Array, least: int) -> Hidden:
+    """What must not be told, so that nothing is told of fewer than `least` people.
+
+    The groups within a larger one add up to it. If those kept back there are one group, or fewer
+    than `least` people together, the rest would give them away: the next smallest goes too.
+    """
+    counted = {group.label: _counted(values, group.members) for group in groups}
+    hidden = {
+        (label, j): FEW for label, each in counted.items() for j, n in enumerate(each) if n < least
+    }
+    parts = [(whole, inside) for whole in groups for inside in _inside(whole, groups)]
+    before = -1
+    while len(hidden) > before:  # what is kept back in one whole may give itself away in another
+        before = len(hidden)
+        for whole, inside in parts:
+            covered = np.logical_or.reduce([group.members for group in inside])
+            unlisted = _counted(values, whole.members & ~covered)
+            for j in range(values.shape[1]):
+                if (whole.label, j) not in hidden:
+                    sizes = [(int(counted[group.label][j]), group.label) for group in inside]
+                    _keep_back(hidden, j, sizes, int(unlisted[j]), least)
+    return hidden
+
+
+def _keep_back(
+    hidden: Hidden, j: int, sizes: list[tuple[int, str]], unlisted: int, least: int
+) -> None:
+    """Adds to what is hidden of the j-th metric until no sum tells it. sizes: people, group."""
+    lost = [n for n, label in sizes if (label, j) in hidden] + ([unlisted] if unlisted else [])
+    told = sorted((n, label) for n, label in sizes if (label, j) not in hidden)
+    while lost and told and (len(lost) == 1 or sum(lost) < least):
+        n, label = told.pop(0)
+        lost.append(n)
+        hidden[label, j] = BESIDE
+
+
+def _inside(whole: Group, groups: list[Group]) -> list[list[Group]]:
+    """The groups that part a larger one by one more column, for each such column."""
+    found: dict[str, list[Group]] = {}
+    for group in groups:
+        more = [column for column, _ in set(group.where) - set(whole.where)]
+        if len(more) == 1 and len(group.where) == len(whole.where) + 1:
+            found.setdefault(more[0], []).append(group)
+    return list(found.values())
+
+
 def _numbers(
-    groups: list[Group], names: list[str], draws: Bootstrap, level: float, least: int
+    groups: list[Group], names: list[str], draws: Bootstrap, level: float, hidden: Hidden
 ) -> tuple[Number, ...]:
     numbers = []
     for group in groups:
         counted = _counted(draws.values, group.members)
-        means = draws.means(group.members) if counted.max() >= least else None
+        told = [j for j in range(len(names)) if (group.label, j) not in hidden]
+        means = draws.means(group.members) if told else None
         for j, name in enumerate(names):
-            n = int(counted[j])
-            if n < least or means is None:
-                numbers.append(Number(group.label, name, math.nan, math.nan, math.nan, n))
+            if j not in told or means is None:
+                why = hidden[group.label, j]
+                numbers.append(Number(group.label, name, math.nan, math.nan, math.nan, None, why))
                 continue
+            n = int(counted[j])
             low, high = interval(means[:, j], n, level)
             value = _mean(draws.values, group.members, j)
             # the resampled means of a share lean a little to the middle
@@ -373,8 +438,10 @@ def _differences(
     draws: Bootstrap,
     level: float,
     least: int,
+    hidden: Mapping[tuple[str, int], str] = MappingProxyType({}),
 ) -> tuple[Difference, ...]:
-    """Each group against everyone else; the other half of a pair is the same comparison."""
+    """Each group against everyone else; the other half of a pair is the same comparison. What is
+    kept back is not compared: the comparison would tell it."""
     made: list[tuple[Group, int]] = []
     seen: set[bytes] = set()
     for group in groups:
@@ -383,7 +450,11 @@ def _differences(
             continue
         seen.add(group.members.tobytes())
         fewest = np.minimum(_counted(draws.values, group.members), _counted(draws.values, others))
-        made += [(group, j) for j, m in enumerate(metrics) if m.compared and fewest[j] >= least]
+        made += [
+            (group, j)
+            for j, metric in enumerate(metrics)
+            if metric.compared and fewest[j] >= least and (group.label, j) not in hidden
+        ]
     return tuple(_compared(group, names[j], j, draws, level, len(made)) for group, j in made)
 
 

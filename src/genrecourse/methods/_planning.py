@@ -19,13 +19,14 @@ from genrecourse.encoding import Array, unchanged
 from genrecourse.endurance import imprecise, retrained
 from genrecourse.errors import UserError
 from genrecourse.genre.refine import fewest
-from genrecourse.guarantee import Gate, Offers
+from genrecourse.guarantee import Gate, Offers, guaranteed
 from genrecourse.methods.request import parted
 from genrecourse.noise import KeyedNoise
-from genrecourse.plans import Plan, Plans
+from genrecourse.plans import Change, Plan, Plans
 from genrecourse.promise import Level, Promise
 from genrecourse.relaxations import Relaxed, relaxed_request, relaxed_schema
-from genrecourse.requests import RequestRules
+from genrecourse.requests import Constraints, RequestRules, read_constraints
+from genrecourse.wording import english
 
 if TYPE_CHECKING:  # it is built on this module
     from genrecourse.methods.base import Method
@@ -162,17 +163,50 @@ class Planner:
 # ---- what is promised -------------------------------------------------------------------------
 
 
-def promise_levels(method: Method, request: dict[str, Any], *, fewest_changes: bool) -> list[Level]:
-    """Thresholds and what training rows say of each, for plans made as this request asks."""
+def promise_levels(
+    method: Method,
+    request: dict[str, Any],
+    *,
+    fewest_changes: bool,
+    constraints: Any = None,
+    n: int = 1,
+) -> list[Level]:
+    """Thresholds and what training rows say of each, for plans made as this request asks: under
+    its rules, and chosen from as many as it chooses from."""
+    rules = _everybodys(method, constraints)
     asked = {name: value for name, value in request.items() if value is not None}
-    key = repr((fewest_changes, sorted(asked.items())))
+    n = n if fewest_changes else 1  # else the first plan is the same, however many are asked for
+    more = () if rules is None and n == 1 else (n, None if rules is None else rules.key())
+    key = repr((fewest_changes, sorted(asked.items()), *more))
     if key not in method._levels:
-        method._levels[key] = _make_levels(method, asked, fewest_changes=fewest_changes)
+        method._levels[key] = _make_levels(method, asked, rules, n, fewest_changes=fewest_changes)
     return method._levels[key]
 
 
-def _make_levels(method: Method, request: dict[str, Any], *, fewest_changes: bool) -> list[Level]:
-    ground, encoder = method._ground, method.encoder_
+def _everybodys(method: Method, constraints: Any) -> Constraints | None:
+    """The rules that bind everybody; what was tested under them says nothing of other rules."""
+    if constraints is None:
+        return None
+    stated = read_constraints(constraints)
+    if stated.people:
+        some = ", ".join(repr(label) for label in list(stated.people)[:3])
+        raise UserError(
+            f"{method._where('promise')}: a promise is tested on plans under the same rules for "
+            f"everybody, but {len(stated.people)} people have rules of their own (first: {some}). "
+            "Ask for their plans without a promise, or give everybody the same rules"
+        )
+    return None if stated.default == Constraints() else stated.default
+
+
+def _make_levels(
+    method: Method,
+    request: dict[str, Any],
+    rules: Constraints | None,
+    n: int,
+    *,
+    fewest_changes: bool,
+) -> list[Level]:
+    ground = method._ground
     if ground is None:
         raise UserError(
             f"{method._where('promise')}: a promise is about real decisions, and rests on "
@@ -182,10 +216,38 @@ def _make_levels(method: Method, request: dict[str, Any], *, fewest_changes: boo
     people = ground.people()
     if not ground.is_enough or len(people) == 0:
         return []
-    gate = make_gate(method, encoder.table(people, method._like), None)
-    offers = Planner(method, gate, request, fewest_changes=fewest_changes).offers(1)
-    own = gate.check(gate.rejected, offers.F_plus[:, 0])
-    return ground.levels(encoder.from_features(own.F[own.holds]))
+    table = _who_can_ask(method, method.encoder_.table(people, method._like), rules)
+    if len(table) == 0:
+        return []
+    gate = make_gate(method, table, rules)
+    offers = Planner(method, gate, request, fewest_changes=fewest_changes).offers(n)
+    shown = guaranteed(gate, offers, n, english())  # what people are shown, and nothing else
+    first = Plans(tuple(replace(plan, alternatives=()) for plan in shown if plan.status == "ok"))
+    if len(first) == 0:
+        return []
+    return ground.levels(method.encoder_.encode(first.x_plus()))
+
+
+def _who_can_ask(method: Method, X: pd.DataFrame, rules: Constraints | None) -> pd.DataFrame:
+    """Without people whom a request with these rules would be refused for."""
+    if rules is None:
+        return X
+    try:
+        method._compiled(rules, X)
+    except UserError:
+        able = [i for i in range(len(X)) if _is_possible(method, X.iloc[[i]], rules)]
+        if not able:
+            raise  # the rule itself is at fault
+        return X.iloc[able]
+    return X
+
+
+def _is_possible(method: Method, person: pd.DataFrame, rules: Constraints) -> bool:
+    try:
+        method._compiled(rules, person)
+    except UserError:
+        return False
+    return True
 
 
 def promised(method: Method, plans: Plans, made: Promise) -> Plans:
@@ -203,10 +265,46 @@ def promised(method: Method, plans: Plans, made: Promise) -> Plans:
         if not first[1]:
             about = (plan.person, "no-plan", plan.score_before, plan.cutoff)
             return Plan(*about, reason_code=code, promise=made, language=plan.language)
-        rest = tuple(replace(each, promise=made) for each, fine in others if fine)
+        rest = tuple(each for each, fine in others if fine)  # not tested: nothing is promised
         return replace(plan, promise=made, alternatives=rest)
 
     return Plans(tuple(told(plan) if plan.every else plan for plan in plans))
+
+
+# ---- what is said -------------------------------------------------------------------------------
+
+
+def as_worded(gate: Gate, plans: Plans) -> Plans:
+    """Plans that hold as they are worded: a number is written with so many digits that the value
+    read there is accepted by h and breaks no rule, just as the one that was checked."""
+    every = [(i, each) for i, plan in enumerate(plans) for each in plan.every]
+    if not every:
+        return plans
+    person, F = np.array([i for i, _ in every]), gate.encoder.features(plans.x_plus())
+    told = [list(each.changes) for _, each in every]
+    wrong = np.arange(len(every))
+    for digits in (None, *range(4, 18)):
+        if digits is not None:
+            for k in wrong:
+                told[k] = [replace(change, digits=digits) for change in told[k]]
+        rounded = [any(change.said != change.after for change in told[k]) for k in wrong]
+        wrong = wrong[np.array(rounded, dtype=bool)]
+        if len(wrong) == 0:
+            break
+        read = [_read(gate, F[k], told[k]) for k in wrong]
+        wrong = wrong[~gate.check(person[wrong], np.stack(read)).holds]
+    return plans.with_shown([{"changes": tuple(changes)} for changes in told])
+
+
+def _read(gate: Gate, f_plus: Array, changes: list[Change]) -> Array:
+    """(d,) x_plus as the words have it."""
+    f_plus = f_plus.copy()
+    for change in changes:
+        j = gate.encoder.schema.names.index(change.feature.name)
+        if not change.feature.is_category and change.said is not None:
+            block = gate.encoder.blocks[j]
+            f_plus[j] = (change.said - block.low) / block.span
+    return f_plus
 
 
 # ---- how long it holds ------------------------------------------------------------------------

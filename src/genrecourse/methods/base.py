@@ -27,6 +27,7 @@ from genrecourse.guarantee import guaranteed
 from genrecourse.methods._planning import (
     AS_FITTED,
     Planner,
+    as_worded,
     enduring,
     make_gate,
     promise_levels,
@@ -322,24 +323,42 @@ class Method(BaseEstimator):
         check_settings(self._where("plans"), counts={"n": n})
         made = None
         if promise is not None:
-            made = self.promise(promise, delta, fewest_changes=fewest_changes, **request)
+            made = self.promise(
+                promise,
+                delta,
+                fewest_changes=fewest_changes,
+                constraints=constraints,
+                n=n,
+                **request,
+            )
         words, gate = Wording.of(language), make_gate(self, self._ordered(X), constraints)
         offers = Planner(self, gate, request, fewest_changes=fewest_changes).offers(n)
-        found = guaranteed(gate, offers, n, words)
+        found = as_worded(gate, guaranteed(gate, offers, n, words))
         return enduring(self, gate, found if made is None else promised(self, found, made))
 
     def promise(
-        self, share: float, delta: float = DELTA, *, fewest_changes: bool = False, **request: Any
+        self,
+        share: float,
+        delta: float = DELTA,
+        *,
+        fewest_changes: bool = False,
+        constraints: Any = None,
+        n: int = 1,
+        **request: Any,
     ) -> Promise:
         """What `plans(X, promise=share)` rests on; `holds` is False where it cannot be promised.
 
-        The first call scores training rows and makes plans for rejected ones; then it is known,
-        and `save` keeps it.
+        constraints: the same for everybody; rules of single people are refused, since nothing can
+        be tested under them. The first call scores training rows and makes plans for rejected
+        ones, as `plans` with these options would; then it is known, and `save` keeps what was
+        asked for without options.
         """
         self._check_fitted("promise")
         self._check_request("promise", request)
         check_promise(self._where("promise"), share, delta)
-        levels = promise_levels(self, request, fewest_changes=fewest_changes)
+        levels = promise_levels(
+            self, request, fewest_changes=fewest_changes, constraints=constraints, n=n
+        )
         return choose(levels, float(share), float(delta))
 
     def kept_rows(self) -> Array | None:
