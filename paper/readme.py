@@ -91,7 +91,7 @@ class Report:
             "targets": lambda: targets.table(self.main),
             "robustness": lambda: tables.robustness(self.main),
             "witnesses": lambda: tables.witnesses(self.main),
-            "others": lambda: tables.robustness(self.others, OTHERS),
+            "others": self.on_others,
             "ablation": lambda: tables.ablation(self.main),
             "safety": lambda: tables.safety(self.main, read("main")["safety"]["curves"]),
             "preset": lambda: tables.preset(self.preset),
@@ -126,6 +126,17 @@ class Report:
         return honesty.claims(
             honesty.Evidence(self.main, self.settings, self.theory, self.contours)
         )
+
+    def on_others(self) -> str:
+        found = {
+            words: targets.better_than_the_best_other(self.others, name).words
+            for words, name in OTHERS.items()
+        }
+        said = [f"{words}: {difference}" for words, difference in found.items() if difference]
+        paired = (
+            f"\n\nScore of `genre` less that of the best other method, paired: {'; '.join(said)}."
+        )
+        return tables.robustness(self.others, OTHERS) + (paired if said else "")
 
     def plane(self) -> str:
         rows = [
