@@ -341,6 +341,32 @@ def test_values_that_a_request_names_are_tried_too() -> None:
     assert [c.after for c in plan.changes] == [6]
 
 
+def two_people() -> pd.DataFrame:
+    return pd.concat([ONE, ONE]).set_axis(["a", "b"])
+
+
+def test_what_one_person_names_is_no_value_of_anothers() -> None:
+    """Whom no rule binds gets the same plan as without any, whoever else asks."""
+    X, schema = three()
+    method = Offering(needs("income", 5.4), schema).fit(X[X["income"] <= 5])
+    given = {"a": Constraints(allowed={"income": (2, 6)})}
+    assert [plan.status for plan in method.plans(two_people(), constraints=given)] == [
+        "ok",
+        "no-plan",
+    ]
+
+
+def test_a_rule_stands_in_the_way_of_those_who_have_it() -> None:
+    X, schema = three()
+    method = Offering(needs("income", 5), schema).fit(X)
+    given = {
+        "a": Constraints(lock=("income",), max_changes=2),
+        "b": Constraints(max_step={"income": 1}, relations=("income <= 4 or years >= 0",)),
+    }
+    plans = method.plans(two_people(), constraints=given)
+    assert [[o.kind for o in plan.openings] for plan in plans] == [["lock"], ["step"]]
+
+
 def test_when_nothing_may_change_it_is_said() -> None:
     X, schema = three()
     method = Offering(needs("income", 5), schema).fit(X)

@@ -35,8 +35,9 @@ class RuleBook(Protocol):
     def take(self, rows: np.ndarray) -> RuleBook:
         """The rules of some of the people, in this order, one as often as it is named."""
 
-    def named(self, j: int) -> Array:
-        """Values that feature j may take by name, whether or not a training row has them."""
+    def named(self, j: int) -> tuple[Array, np.ndarray]:
+        """Values that feature j may take by name, whether or not a training row has them; and
+        (n,) who has named any."""
 
 
 class Rules:
@@ -136,9 +137,9 @@ class Rules:
         """The schema's rules are the same for everybody."""
         return self
 
-    def named(self, j: int) -> Array:
+    def named(self, j: int) -> tuple[Array, np.ndarray]:
         """A schema names no values but a category's levels."""
-        return np.zeros(0)
+        return np.zeros(0), np.zeros(1, dtype=bool)
 
     def violations(self, F: Array, F_plus: Array) -> dict[str, np.ndarray]:
         """(n, d) booleans for each feature that moved where it may not, by the kind of rule."""

@@ -151,12 +151,13 @@ class Enumeration:
 
     def _open(self, rules: RuleBook, people: np.ndarray, j: int) -> tuple[Array, np.ndarray]:
         """The values of feature j, and (n, V) booleans: those that each person may go to."""
-        values, named = self.menu.values[j], rules.named(j)
-        if len(named):
-            values = np.unique(np.concatenate([values, named]))
+        known, (named, whose) = self.menu.values[j], rules.named(j)
+        values = np.unique(np.concatenate([known, named])) if len(named) else known
         own, others = self.F[people, j][:, None], values[None, :]
         same = np.abs(own - others) <= TOLERANCE  # from missing, every value is another
-        return values, np.asarray(rules.allowed(j, own, others) & ~same)
+        # what one person names is no value of another's
+        theirs = np.isin(values, known) | whose[:, None]
+        return values, np.asarray(rules.allowed(j, own, others) & ~same & theirs)
 
     def _singles(self, rules: RuleBook, people: np.ndarray) -> Iterator[Moves]:
         """Each person's changes of one feature."""

@@ -123,11 +123,14 @@ class Gate:
         opened: dict[int, list[Opening]] = {int(i): [] for i in people}
         now = self._n_open(self.rules, people)
         for relaxed in self.relaxed() if len(people) else ():
-            some, touching = people, None  # of a rule on the plan as a whole
-            if relaxed.feature is not None:
+            bound = slice(None) if relaxed.people is None else np.isin(people, relaxed.people)
+            some, touching = people[bound], None  # of a rule on the plan as a whole
+            if len(some) and relaxed.feature is not None:
                 touching = self.encoder.schema.names.index(relaxed.feature.name)
-                more = self.trial.n_open(relaxed.rules, people, touching) > now[:, touching]
-                some = people[more]  # of the others the rule keeps nothing
+                more = self.trial.n_open(relaxed.rules, some, touching) > now[bound, touching]
+                some = some[more]  # of the others the rule keeps nothing
+            if len(some) == 0:
+                continue
             found = self.trial.search(relaxed.rules, some, touching=touching)
             checked = self._checked(some, found, relaxed.rules, 1)
             for row in np.flatnonzero(checked.holds):

@@ -11,17 +11,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pandas as pd
+import numpy as np
 
 from genrecourse.constraints import RuleBook, Rules
 from genrecourse.encoding import TableEncoder
-from genrecourse.requests import (
-    Constraints,
-    PerPerson,
-    RequestRules,
-    compile_constraints,
-    read_constraints,
-)
+from genrecourse.requests import Constraints, RequestRules, Stated
 from genrecourse.schema import Feature
 
 
@@ -33,6 +27,7 @@ class Relaxed:
     feature: Feature | None  # that the rule is about, with the rule as one of its fields
     rules: RuleBook  # without it
     value: Any = None  # of a rule that no field of a feature can hold
+    people: np.ndarray | None = None  # whom it binds, by position; None: everybody
 
 
 def relaxed_schema(rules: Rules, encoder: TableEncoder) -> list[Relaxed]:
@@ -56,20 +51,18 @@ def relaxed_schema(rules: Rules, encoder: TableEncoder) -> list[Relaxed]:
     return found
 
 
-def relaxed_request(
-    constraints: Any, request: RequestRules, encoder: TableEncoder, X: pd.DataFrame
-) -> list[Relaxed]:
-    """Each rule of the request, whoever has it, and then each rule of the schema."""
-    stated = read_constraints(constraints)
-    everybody = [stated.default, *stated.people.values()]
-    found = []
-    for rule in dict.fromkeys(rule for own in everybody for rule in _rules(own)):
-        without = PerPerson(
-            people={label: _without(own, rule) for label, own in stated.people.items()},
-            default=_without(stated.default, rule),
-        )
-        rules = compile_constraints(without, encoder, request.rules, X)
-        found.append(_told(rule, encoder, rules))
+def relaxed_request(request: RequestRules) -> list[Relaxed]:
+    """Each rule of the request, for those who have it, and then each rule of the schema."""
+    encoder, found = request.encoder, []
+    stated = [_rules(one.own) for one in request.stated]
+    for rule in dict.fromkeys(rule for rules in stated for rule in rules):
+        those = [i for i, rules in enumerate(stated) if rule in rules]
+        without = list(request.stated)
+        for i in those:
+            without[i] = Stated.of(_without(without[i].own, rule), encoder)
+        relaxed = _told(rule, encoder, replace(request, stated=tuple(without)))
+        people = np.flatnonzero(np.isin(request.kind, those))
+        found.append(replace(relaxed, people=people))
     for relaxed in relaxed_schema(request.rules, encoder):
         assert isinstance(relaxed.rules, Rules)
         found.append(replace(relaxed, rules=replace(request, rules=relaxed.rules)))
@@ -92,10 +85,8 @@ def _rules(own: Constraints) -> list[Rule]:
 
 
 def _without(own: Constraints, rule: Rule) -> Constraints:
-    """These constraints without one of their rules; as they are if it is none of theirs."""
+    """These constraints without one of their rules."""
     field, name, _ = rule
-    if rule not in _rules(own):
-        return own
     stated = getattr(own, field)
     left: Any = None
     if field in LISTS:
