@@ -48,9 +48,10 @@ docs: $(STAMP) ## the pages of docs/ as a site, into site/
 	$(BIN)/python scripts/cli_page.py > docs/cli.md
 	$(BIN)/python -m mkdocs build --strict --quiet
 
-soak: $(STAMP) ## the property tests on 100,000 rows, into benchmarks/results/soak.txt
+SOAK = tests/test_properties.py tests/test_plan_properties.py
+soak: $(STAMP) ## the property tests on 100,000 rows and plans, into benchmarks/results/soak.txt
 	mkdir -p benchmarks/results
-	GENRECOURSE_SOAK_ROWS=100000 $(BIN)/python -m pytest tests/test_properties.py -q \
+	GENRECOURSE_SOAK_ROWS=100000 OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SOAK) -q \
 		| tee benchmarks/results/soak.txt
 
 # All but the peers', which need environments of their own.

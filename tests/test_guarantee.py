@@ -371,6 +371,21 @@ def test_values_that_one_person_names_are_nobody_elses() -> None:
     assert plans.of("B").to_json() == method.plans(both.loc[["B"]]).of("B").to_json()
 
 
+def two_people() -> pd.DataFrame:
+    return pd.concat([ONE, ONE]).set_axis(["a", "b"])
+
+
+def test_a_rule_stands_in_the_way_of_those_who_have_it() -> None:
+    X, schema = three()
+    method = Offering(needs("income", 5), schema).fit(X)
+    given = {
+        "a": Constraints(lock=("income",), max_changes=2),
+        "b": Constraints(max_step={"income": 1}, relations=("income <= 4 or years >= 0",)),
+    }
+    plans = method.plans(two_people(), constraints=given)
+    assert [[o.kind for o in plan.openings] for plan in plans] == [["lock"], ["step"]]
+
+
 def test_when_nothing_may_change_it_is_said() -> None:
     X, schema = three()
     method = Offering(needs("income", 5), schema).fit(X)

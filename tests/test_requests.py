@@ -268,6 +268,7 @@ def test_relations_that_cannot_be_read(text: str, said: str) -> None:
         ({"ranges": {"grade": [0, 1]}}, "'grade', which is a category"),
         ({"max_step": {"grade": 1}}, "'grade', which is a category"),
         ({"allowed": {"grade": ["top"]}}, "'top', which is none of its levels"),
+        ({"allowed": {"income": [40, 40.5]}}, "40.5, but it has 0 decimals"),
         ({"allowed": {"income": ["much"]}}, "give numbers"),
         ({"allowed": {"income": [60, 60.5]}}, "60.5, but it has 0 decimals"),
         ({"increase": ["relation"]}, "no order"),

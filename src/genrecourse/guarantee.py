@@ -130,6 +130,8 @@ class Gate:
                 touching = self.encoder.schema.names.index(relaxed.feature.name)
                 more = self.trial.opens(self.rules, relaxed.rules, some, touching)
                 some = some[more]  # of the others the rule keeps nothing
+            if len(some) == 0:
+                continue
             found = self.trial.search(relaxed.rules, some, touching=touching)
             checked = self._checked(some, found, relaxed.rules, 1)
             for row in np.flatnonzero(checked.holds):

@@ -12,19 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from genrecourse.constraints import RuleBook, Rules
 from genrecourse.encoding import TableEncoder
-from genrecourse.requests import (
-    Constraints,
-    PerPerson,
-    RequestRules,
-    by_label,
-    compile_constraints,
-    read_constraints,
-)
-from genrecourse.schema import Feature, plain
+from genrecourse.requests import Constraints, RequestRules, Stated
+from genrecourse.schema import Feature
 
 
 @dataclass(frozen=True)
@@ -59,24 +51,17 @@ def relaxed_schema(rules: Rules, encoder: TableEncoder) -> list[Relaxed]:
     return found
 
 
-def relaxed_request(
-    constraints: Any, request: RequestRules, encoder: TableEncoder, X: pd.DataFrame
-) -> list[Relaxed]:
-    """Each rule of the request, whoever has it, and then each rule of the schema."""
-    stated = read_constraints(constraints)
-    everybody = [stated.default, *stated.people.values()]
-    of_label = by_label(stated.people, X.index)
-    own_rules = [set(_rules(of_label.get(plain(label), NOTHING))) for label in X.index]
-    for_all = set(_rules(stated.default))
-    found = []
-    for rule in dict.fromkeys(rule for own in everybody for rule in _rules(own)):
-        without = PerPerson(
-            people={label: _without(own, rule) for label, own in stated.people.items()},
-            default=_without(stated.default, rule),
-        )
-        rules = compile_constraints(without, encoder, request.rules, X)
-        binds = None if rule in for_all else np.array([rule in own for own in own_rules])
-        found.append(replace(_told(rule, encoder, rules), binds=binds))
+def relaxed_request(request: RequestRules) -> list[Relaxed]:
+    """Each rule of the request, for those who have it, and then each rule of the schema."""
+    encoder, found = request.encoder, []
+    stated = [_rules(one.own) for one in request.stated]
+    for rule in dict.fromkeys(rule for rules in stated for rule in rules):
+        those = [i for i, rules in enumerate(stated) if rule in rules]
+        without = list(request.stated)
+        for i in those:
+            without[i] = Stated.of(_without(without[i].own, rule), encoder)
+        relaxed = _told(rule, encoder, replace(request, stated=tuple(without)))
+        found.append(replace(relaxed, binds=np.isin(request.kind, those)))
     for relaxed in relaxed_schema(request.rules, encoder):
         assert isinstance(relaxed.rules, Rules)
         found.append(replace(relaxed, rules=replace(request, rules=relaxed.rules)))
@@ -86,7 +71,6 @@ def relaxed_request(
 # ---- one rule of a request ------------------------------------------------------------------
 
 Rule = tuple[str, str, Any]  # the field of `Constraints`, the feature (or the relation), its value
-NOTHING = Constraints()
 LISTS = ("lock", "increase", "decrease", "relations")
 TABLES = ("ranges", "allowed", "max_step")
 PLAIN = ("max_changes", "max_cost")
@@ -100,10 +84,8 @@ def _rules(own: Constraints) -> list[Rule]:
 
 
 def _without(own: Constraints, rule: Rule) -> Constraints:
-    """These constraints without one of their rules; as they are if it is none of theirs."""
+    """These constraints without one of their rules."""
     field, name, _ = rule
-    if rule not in _rules(own):
-        return own
     stated = getattr(own, field)
     left: Any = None
     if field in LISTS:

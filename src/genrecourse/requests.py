@@ -191,7 +191,7 @@ def compile_constraints(
         _check_roles(each, encoder.schema)
     kinds: dict[str, int] = {}
     distinct: list[Constraints] = []
-    of_label = by_label(stated.people, X.index)
+    of_label = _by_label(stated.people, X.index)
     kind = np.empty(len(X), dtype=int)
     for i, label in enumerate(map(plain, X.index)):
         own = _with_own(stated.default, of_label.get(label), label)
@@ -200,19 +200,15 @@ def compile_constraints(
             kinds[key] = len(distinct)
             distinct.append(own)
         kind[i] = kinds[key]
-    relations: dict[str, int] = {}
-    read: list[Relation] = []
-    for text in dict.fromkeys(text for own in distinct for text in own.relations):
-        relations[text] = len(read)
-        read.append(_unprotected(parse_relation(text, encoder), encoder.schema))
+    texts = dict.fromkeys(text for own in distinct for text in own.relations)
     compiled = RequestRules(
         rules,
         encoder,
         kind,
-        tuple(_Stated.of(c, encoder, relations) for c in distinct),
-        tuple(read),
+        tuple(Stated.of(own, encoder) for own in distinct),
+        tuple(_unprotected(parse_relation(text, encoder), encoder.schema) for text in texts),
     )
-    _check_possible(compiled, distinct, encoder.features(X), X.index)
+    _check_possible(compiled, encoder.features(X), X.index)
     return compiled
 
 
@@ -224,7 +220,7 @@ def _with_own(default: Constraints, own: Constraints | None, label: Any) -> Cons
         raise UserError(f"row {label!r}: {error}") from None
 
 
-def by_label(people: Mapping[Any, Constraints], index: pd.Index) -> dict[Any, Constraints]:
+def _by_label(people: Mapping[Any, Constraints], index: pd.Index) -> dict[Any, Constraints]:
     """Constraints by the labels of a table; a label that came through JSON is text by now."""
     labels = {plain(label) for label in index}
     texts = {str(label): label for label in labels}
@@ -269,9 +265,10 @@ def _unprotected(relation: Relation, schema: Schema) -> Relation:
 
 
 @dataclass(frozen=True)
-class _Stated:
+class Stated:
     """One `Constraints` in the scaled feature view."""
 
+    own: Constraints
     locked: np.ndarray  # (d,)
     low: Array  # (d,)
     high: Array
@@ -281,7 +278,6 @@ class _Stated:
     listed: Mapping[int, Array]  # feature -> the values that it may change to
     max_changes: float
     max_cost: float
-    relations: tuple[int, ...]
 
     @property
     def is_empty(self) -> bool:
@@ -294,13 +290,11 @@ class _Stated:
             or np.isfinite(self.step).any()
             or self.listed
             or np.isfinite([self.max_changes, self.max_cost]).any()
-            or self.relations
+            or self.own.relations
         )
 
     @classmethod
-    def of(
-        cls, stated: Constraints, encoder: TableEncoder, relations: Mapping[str, int]
-    ) -> _Stated:
+    def of(cls, stated: Constraints, encoder: TableEncoder) -> Stated:
         d = len(encoder.schema)
         places = {name: j for j, name in enumerate(encoder.schema.names)}
         low, high, step = np.full(d, -np.inf), np.full(d, np.inf), np.full(d, np.inf)
@@ -317,6 +311,7 @@ class _Stated:
             j = _place(name, places)
             listed[j] = np.array([_scaled(encoder, j, value) for value in values])
         return cls(
+            own=stated,
             locked=_marked(stated.lock, places),
             low=low,
             high=high,
@@ -326,7 +321,6 @@ class _Stated:
             listed=listed,
             max_changes=np.inf if stated.max_changes is None else float(stated.max_changes),
             max_cost=np.inf if stated.max_cost is None else stated.max_cost,
-            relations=tuple(relations[text] for text in stated.relations),
         )
 
 
@@ -402,15 +396,28 @@ class RequestRules:
     rules: Rules
     encoder: TableEncoder
     kind: np.ndarray  # (n,)
-    stated: tuple[_Stated, ...]
+    stated: tuple[Stated, ...]
     relations: tuple[Relation, ...]
 
     def __len__(self) -> int:
         return len(self.kind)
 
     def take(self, rows: Any) -> RequestRules:
-        """Of some people: indices, with repeats if wanted, or a mask."""
-        return replace(self, kind=self.kind[rows])
+        """Of some people: indices, with repeats if wanted, or a mask.
+
+        What none of them has stated is left behind: everybody may have rules of their own, and
+        one person's must not cost time for all the others.
+        """
+        kind = self.kind[rows]
+        seen = np.flatnonzero(np.bincount(kind, minlength=len(self.stated)))
+        if len(seen) in (0, len(self.stated)):
+            return replace(self, kind=kind)
+        place = np.zeros(len(self.stated), dtype=int)
+        place[seen] = np.arange(len(seen))
+        stated = tuple(self.stated[i] for i in seen)
+        texts = {text for one in stated for text in one.own.relations}
+        relations = tuple(relation for relation in self.relations if relation.text in texts)
+        return replace(self, kind=place[kind], stated=stated, relations=relations)
 
     def named(self, j: int) -> tuple[Array, np.ndarray]:
         """Values of feature j that somebody is allowed by name, and (n,) who is given any."""
@@ -421,7 +428,7 @@ class RequestRules:
     @property
     def is_free(self) -> np.ndarray:
         """(n,) the people of whom nothing is asked beyond the schema's rules."""
-        return np.array([one.is_empty for one in self.stated])[self.kind]
+        return self._of_people("is_empty")
 
     @cached_property
     def locked(self) -> np.ndarray:
@@ -439,13 +446,27 @@ class RequestRules:
     @cached_property
     def applies(self) -> np.ndarray:
         """(n, relations) whom each relation binds."""
-        which = np.zeros((len(self.stated), len(self.relations)), dtype=bool)
-        for i, one in enumerate(self.stated):
-            which[i, list(one.relations)] = True
-        return which[self.kind]
+        which = [[r.text in one.own.relations for r in self.relations] for one in self.stated]
+        shape = (len(self.stated), len(self.relations))
+        return np.array(which, dtype=bool).reshape(shape)[self.kind]
+
+    def of_feature(self, name: str, j: int) -> np.ndarray:
+        """(n,) what each person has stated of feature j: a field of `Stated`."""
+        return self._stack(name)[self.kind, j]
 
     def _of_people(self, name: str) -> np.ndarray:
-        return np.array([getattr(one, name) for one in self.stated])[self.kind]
+        """(n, ...) a field of what each person has stated."""
+        return self._stack(name)[self.kind]
+
+    def _stack(self, name: str) -> np.ndarray:
+        """A field of all that was stated, put together once."""
+        if name not in self._stacks:
+            self._stacks[name] = np.array([getattr(one, name) for one in self.stated])
+        return self._stacks[name]
+
+    @cached_property
+    def _stacks(self) -> dict[str, np.ndarray]:
+        return {}
 
     # ---- one feature --------------------------------------------------------------------------
 
@@ -478,8 +499,7 @@ class RequestRules:
             slack = self.encoder.blocks[j].slack
 
             def given(name: str) -> np.ndarray:
-                values = np.array([getattr(one, name)[j] for one in self.stated])[self.kind]
-                return values.reshape(-1, *[1] * (n_dims - 1))
+                return self._lift(self.of_feature(name, j), n_dims)
 
             free = (b >= given("low") - slack) & (b <= given("high") + slack)
             free &= ~given("locked") & ~(given("up") & ~(b >= a)) & ~(given("down") & ~(b <= a))
@@ -553,10 +573,16 @@ def change_size(encoder: TableEncoder, F: Array, F_plus: Array) -> Array:
 # ---- rules that cannot be met ---------------------------------------------------------------
 
 
-def reach(request: RequestRules, F: Array) -> dict[int, Possible]:
-    """What each feature of each person may be, x's own value included, one feature at a time."""
+def reach(
+    request: RequestRules, F: Array, features: Iterable[int] | None = None
+) -> dict[int, Possible]:
+    """What each feature of each person may be, x's own value included, one feature at a time.
+
+    features: only these; None: all.
+    """
     view = {}
-    for j, feature in enumerate(request.rules.features):
+    for j in range(F.shape[1]) if features is None else features:
+        feature = request.rules.features[j]
         if feature.is_category:
             levels = np.arange(len(feature.categories), dtype=float)
             open_ = request.allowed(j, F[:, j][:, None], levels[None, :])
@@ -585,7 +611,7 @@ def _changed_ends(request: RequestRules, j: int, feature: Feature, x: Array) -> 
     block, base = request.encoder.blocks[j], request.rules
 
     def given(name: str) -> np.ndarray:
-        return np.array([getattr(one, name)[j] for one in request.stated])[request.kind]
+        return request.of_feature(name, j)
 
     step = np.minimum(given("step"), base._step[j])
     up = given("up") | (feature.direction == "increase")
@@ -618,26 +644,24 @@ def _ends(values: Array) -> tuple[Array, Array]:
     return low, high
 
 
-def _check_possible(
-    request: RequestRules, distinct: list[Constraints], F: Array, index: pd.Index
-) -> None:
+def _check_possible(request: RequestRules, F: Array, index: pd.Index) -> None:
     """Refuse a rule that somebody does not meet and cannot, whatever changes."""
     places = {name: j for j, name in enumerate(request.encoder.schema.names)}
-    for i, stated in enumerate(distinct):
+    for i, stated in enumerate(request.stated):
         rows = np.flatnonzero(request.kind == i)
         if len(rows) == 0:
             continue
-        mine, x = request.take(rows), F[rows]
-        for field, given in (("ranges", stated.ranges), ("allowed", stated.allowed)):
+        mine, x, own = request.take(rows), F[rows], stated.own
+        for field, given in (("ranges", own.ranges), ("allowed", own.allowed)):
             for name, value in given.items():
                 stuck = _stuck(mine, field, places[name], x[:, places[name]])
                 _refuse(stuck, rows, index, _in_words(field, name, value))
-        if not mine.relations:
+        if not own.relations:
             continue
-        view = reach(mine, x)
-        for r in request.stated[i].relations:
-            broken = np.broadcast_to(mine.relations[r](view) < 0, len(rows))
-            _refuse(broken, rows, index, f"'{mine.relations[r].text}'")
+        view = reach(mine, x, {j for relation in mine.relations for j in relation.features})
+        for relation in mine.relations:
+            broken = np.broadcast_to(relation(view) < 0, len(rows))
+            _refuse(broken, rows, index, f"'{relation.text}'")
 
 
 def _stuck(request: RequestRules, field: str, j: int, x: Array) -> np.ndarray:

@@ -24,7 +24,8 @@ from genrecourse.encoding import Array, TableEncoder
 from genrecourse.requests import RequestRules
 
 CHECKED = 4  # times as many rows as are wanted are shown to h, cheapest first, under a request ...
-MOST_CHECKED = 4096  # ... and then more, up to about so many
+MOST_CHECKED = 4096  # ... and then more, up to so many ...
+ASKED_AT_ONCE = 64  # ... and of so many people together: asking h has a price of its own
 BLOCK_ENTRIES = 1_000_000  # entries of one block of costs: 8 MB, a handful of them at a time
 
 
@@ -158,33 +159,48 @@ def nearest_within(
     of rows of Z, 0.5 at the cutoff)."""
     F_plus, cost = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
     codes = match_codes(F, request.rules, targets.edges)
-    for i in range(len(F)):
-        members = np.flatnonzero((targets.codes == codes[i]).all(axis=1))
-        x, mine = F[i][None, None], request.take([i])
-        offers = targets.F[members][None].copy()
-        for j in range(F.shape[1]):
-            ok = mine.allowed(j, x[..., j], offers[..., j])
-            offers[..., j] = np.where(ok, offers[..., j], x[..., j])
-        offers = _distinct(mine.settle(x, offers)[0])[None]
-        price = np.where(mine.feasible(x, offers), mine.cost(x, offers), np.inf)[0]
-        order = np.argsort(price, kind="stable")[: int(np.isfinite(price).sum())]
-        found = _first_accepted(offers[0, order], request, k, confidence)
-        F_plus[i, : len(found)] = offers[0, order[found]]
-        cost[i, : len(found)] = price[order[found]]
+    for start in range(0, len(F), ASKED_AT_ONCE):
+        people = range(start, min(start + ASKED_AT_ONCE, len(F)))
+        known = [_cheapest_within(F[i], codes[i], targets, request.take([i])) for i in people]
+        accepted = _first_accepted([rows for rows, _ in known], request, k, confidence)
+        for i, (rows, price), found in zip(people, known, accepted, strict=True):
+            F_plus[i, : len(found)] = rows[found]
+            cost[i, : len(found)] = price[found]
     return F_plus, cost
 
 
+def _cheapest_within(
+    x: Array, codes: np.ndarray, targets: Targets, mine: RequestRules
+) -> tuple[Array, Array]:
+    """One person's targets as their rules leave them, cheapest first, and their costs."""
+    offers = targets.F[(targets.codes == codes).all(axis=1)][None]
+    x = x[None, None]
+    for j in range(x.shape[-1]):
+        ok = mine.allowed(j, x[..., j], offers[..., j])
+        offers[..., j] = np.where(ok, offers[..., j], x[..., j])
+    offers = _distinct(mine.settle(x, offers)[0])[None]
+    price = np.where(mine.feasible(x, offers), mine.cost(x, offers), np.inf)[0]
+    order = np.argsort(price, kind="stable")[: int(np.isfinite(price).sum())][:MOST_CHECKED]
+    return offers[0, order], price[order]
+
+
 def _first_accepted(
-    rows: Array, request: RequestRules, k: int, confidence: Callable[[Array], Array]
-) -> np.ndarray:
-    """The first k rows that h accepts; it is shown more and more of them, but not all."""
-    good: list[int] = []
+    offers: list[Array], request: RequestRules, k: int, confidence: Callable[[Array], Array]
+) -> list[np.ndarray]:
+    """Each person's first k rows that h accepts; it is shown more and more of them, but not all,
+    and those of all people at once."""
+    good: list[list[int]] = [[] for _ in offers]
     start, size = 0, CHECKED * k
-    while start < min(len(rows), MOST_CHECKED) and len(good) < k:
-        Z = request.encoder.from_features(rows[start : start + size])
-        good += (start + np.flatnonzero(confidence(Z) > 0.5)).tolist()
+    while True:
+        asked = [i for i, rows in enumerate(offers) if len(rows) > start and len(good[i]) < k]
+        if not asked:
+            return [np.array(each[:k], dtype=int) for each in good]
+        parts = [offers[i][start : start + size] for i in asked]
+        accepted = confidence(request.encoder.from_features(np.concatenate(parts))) > 0.5
+        ends = np.cumsum([len(part) for part in parts])[:-1]
+        for i, fine in zip(asked, np.split(accepted, ends), strict=True):
+            good[i] += (start + np.flatnonzero(fine)).tolist()
         start, size = start + size, CHECKED * size
-    return np.array(good[:k], dtype=int)
 
 
 def _distinct(rows: Array) -> Array:

@@ -59,7 +59,7 @@ def _rules_of(
     rules = method._compiled(constraints, X)
     if rules is None:
         return method.rules_, lambda: relaxed_schema(method.rules_, method.encoder_)
-    return rules, lambda: relaxed_request(constraints, rules, method.encoder_, X)
+    return rules, lambda: relaxed_request(rules)
 
 
 class Planner:
