@@ -204,7 +204,11 @@ def told(X: pd.DataFrame, plan: Plan) -> pd.DataFrame:
 
 def asked_noise(method: NearestNeighbour, z: Array, z_plus: Array) -> float:
     keyed, accepted = KeyedNoise(NOISE_SEED), 0
-    shift = keyed.normal(keyed.keys(z), (N_NOISE, z.shape[1]))[0]
+    seen = z.copy()  # what is protected decides no noise
+    for block, feature in zip(method.encoder_.blocks, method.encoder_.schema, strict=True):
+        if feature.role == "protected":
+            seen[:, block.start : block.stop] = 0.0
+    shift = keyed.normal(keyed.keys(seen), (N_NOISE, z.shape[1]))[0]
     for k in range(N_NOISE):
         row = z_plus.copy()
         for block in method.encoder_.blocks:

@@ -23,6 +23,7 @@ from genrecourse.plans import Evidence, Plan
 from genrecourse.requests import Constraints
 from genrecourse.schema import Schema
 from genrecourse.spread import spread
+from genrecourse.wording import english
 
 
 class Offering(Method):
@@ -299,7 +300,9 @@ def test_the_rule_that_stands_in_the_way_is_named_with_what_it_keeps(
     assert (opening.kind, opening.feature) == (kind, schema[feature])
     assert [(c.feature.name, c.after) for c in opening.changes] == [(feature, after)]
     assert opening.rule in opening.to_text()
-    assert opening.to_text() in plan.to_text()
+    fixed = kind == "immutable"  # nobody is told to be somebody else
+    assert (opening.to_text() in plan.to_text()) == (not fixed)
+    assert (english()("evidence.fixed") in plan.to_text()) == fixed
     assert not plan.changes  # it is about the rule, and no plan
     assert plan.to_dict()["changes"] == []
     assert plan.to_frame()["feature"].isna().all()

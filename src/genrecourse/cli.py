@@ -331,7 +331,7 @@ def explain(
 
 @app.command(
     name="policy",
-    epilog="Example: genrecourse policy policies/german.toml german.csv --model model",
+    epilog="Example: genrecourse policy policies/german.toml german.csv",
 )
 def check_policy(
     file: Annotated[Path, typer.Argument(help="The policy, a .toml.")],
