@@ -114,6 +114,11 @@ class Tally:
                 self._wrong("refusal", f"{rule} of {asked.stated()}: {x} may become {row}")
                 break
 
+    def unbound(self, free: Plan, beside: Plan) -> None:
+        """Whom no rule binds gets the same plans, whoever asks beside them."""
+        if told_by(free) != told_by(beside):
+            self._wrong("unbound", f"{told_by(free)} became {told_by(beside)}")
+
     def _status(self, plan: Plan, accepted: bool, n: int) -> None:
         self.counts.update([plan.status, "people"])
         if (plan.status == "already-accepted") != accepted:

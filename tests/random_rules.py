@@ -34,7 +34,8 @@ class Asked:
 
 def asked_at_random(rng: np.random.Generator, schema: Schema, X: pd.DataFrame) -> Asked:
     """Some rules, whose values come from the training rows X; some cannot be met."""
-    every = [f for f in schema if f.role != "protected"]  # it must decide no plan
+    # of what is protected and of what time moves no rule may be stated
+    every = [f for f in schema if f.role not in ("protected", "advances")]
     numbers = [f for f in every if not f.is_category]
     ranked = [f for f in every if f.ordered or not f.is_category]
     makers: dict[str, tuple[list[Feature], Callable[[Feature], Any]]] = {

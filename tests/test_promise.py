@@ -169,6 +169,21 @@ def test_thresholds_are_tested_in_order_until_one_fails() -> None:
     assert none.basis == ""
 
 
+def test_a_second_sequence_begins_where_enough_are_served() -> None:
+    poor, fine = level(0.8, 900, served=0.3), level(0.7, 990, served=0.85)
+    assert choose([poor, fine], 0.9, 0.1).threshold == 0.7
+    assert choose([poor, fine, level(0.6, 900, served=1.0)], 0.9, 0.1).threshold == 0.7
+    assert choose([fine, poor, fine], 0.9, 0.1).threshold == 0.7  # one sequence, the same for both
+
+
+@pytest.mark.parametrize(("served", "sequences"), [((0.3, 0.9), 2), ((0.9, 1.0), 1)])
+def test_the_two_sequences_share_the_error(served: tuple[float, float], sequences: int) -> None:
+    levels = [level(0.8, 950, served=served[0]), level(0.7, 950, served=served[1])]
+    most = 2 * at_least(950, 1000, 0.1 / 3 / sequences) - 1
+    assert choose(levels, most - 1e-6, 0.1).threshold == 0.7
+    assert not choose(levels, most + 1e-6, 0.1).holds
+
+
 def test_an_outcome_share_p_promises_2p_minus_1() -> None:
     """With no more than outcomes, half of those who fail may have been coins."""
     found = level(0.5, 950)

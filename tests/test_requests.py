@@ -123,6 +123,26 @@ def test_each_kind(rule: dict[str, Any], changes: dict[str, Any], answer: bool) 
     assert may(rule, **changes) is answer
 
 
+
+def test_a_number_leaves_the_usual_only_for_what_its_owner_has_placed() -> None:
+    step = SCHEMA.with_feature("score", max_step=2.0, decimals=0)
+    encoder = TableEncoder(step).fit(TABLE)
+    rows = [(*START[:-1], score) for score in (-3.0, -3.0, -3.0, 5.0)]  # 0 to 10 is usual
+    given = {
+        1: Constraints(increase=("score",)),
+        2: Constraints(ranges={"score": (-4, None)}),
+        3: Constraints(ranges={"score": (4, None)}),
+    }
+    X = people(*rows)
+    rules = compile_constraints({"people": given}, encoder, Rules(encoder), X)
+    low, high = rules.reach(7, encoder.features(X)[:, 7])
+    usual = Rules(encoder).reach(7, encoder.features(X)[:, 7])
+    assert (low[0], high[0]) == (usual[0][0], usual[1][0])
+    assert low[1] > high[1]  # a rise alone leads to nothing that is usual
+    assert 10 * low[2:] == pytest.approx([-4, 4])
+    assert 10 * high[2:] == pytest.approx([-1, 7])
+
+
 def test_a_relation_that_x_breaks_binds_only_plans_that_touch_it() -> None:
     """What a plan leaves alone is not the plan's doing; what it touches must be right after it."""
     start = (50, 1, 3, "Single", "None", "mid", "f", 5.0)  # 3 payments 90 days late, 1 of 60

@@ -14,8 +14,9 @@ have none. So (docs/promise.md has the mathematics and what is assumed):
    means a share of at least 2p - 1 of decisions), or from juries of people who are alike
    (`neighbours`, see `juries`).
 4. Thresholds are tested from the strictest on, each with the same error, until the first that does
-   not pass (fixed-sequence testing: Angelopoulos et al., "Learn then Test", 2021). The last that
-   passed is used; if none does there is no promise, and no plan.
+   not pass (fixed-sequence testing: Angelopoulos et al., "Learn then Test", 2021), and once more
+   from the first on that would serve enough people. The last that passed is used; if none does
+   there is no promise, and no plan.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ PLANS_SHOWN = (0.3, 0.5, 0.7, 0.8, 0.9, 1.0)  # shares of the plans: a threshold
 JURIES = (15, 45)  # people in a jury
 CAP = 0.99  # a weight is at most this quantile of all weights
 RIDGE = 0.1  # scikit-learn's C of the density ratio: small, so that few rows cannot outweigh all
-ENOUGH = 0.8  # a finer basis that serves so many of the people goes before a coarser one
+ENOUGH = 0.8  # of the people: who serves so many need not serve more
 
 
 # ---- the rows it rests on -------------------------------------------------------------------
@@ -327,7 +328,17 @@ def choose(levels: Sequence[Level], share: float, delta: float) -> Promise:
 
 
 def _last_passing(levels: Sequence[Level], jury: int, share: float, delta: float) -> Level | None:
-    """Levels in order until the first that fails; those that no outcome could make pass are not
+    """Of two sequences that share delta: from the strictest level on, and from the first that
+    serves `ENOUGH`. The stricter, the fewer rows a level rests on, and the one more that may fail
+    by bad luck where all after it would pass."""
+    enough = (i for i, level in enumerate(levels) if level.served >= ENOUGH)
+    starts = dict.fromkeys([0, next(enough, 0)])
+    passed = [_sequence(levels[i:], jury, share, delta / len(starts)) for i in starts]
+    return min(filter(None, passed), key=lambda level: level.threshold, default=None)
+
+
+def _sequence(levels: Sequence[Level], jury: int, share: float, delta: float) -> Level | None:
+    """The last level before the first that fails; those that no outcome could make pass are not
     tested at all."""
     last = None
     for level in levels:

@@ -477,18 +477,23 @@ class RequestRules:
     def reach(self, j: int, a: Any) -> tuple[Array, Array]:
         """(n,), (n,) the lowest and the highest that number j of each person may move to from a.
 
-        It stays where the schema or training rows have it, unless the request's own range lies
-        beyond.
+        It stays where the schema or training rows have it, unless a range or values of the
+        person's own lie beyond.
         """
-        usual_low, usual_high = self.rules.reach(j, a)
-        low, high = _changed_ends(self, j, self.rules.features[j], np.asarray(a, dtype=float))
-        inside = np.maximum(low, usual_low) <= np.minimum(high, usual_high)
-        low = np.where(inside | np.isneginf(low), np.minimum(np.maximum(low, usual_low), high), low)
-        high = np.where(
-            inside | np.isposinf(high), np.maximum(np.minimum(high, usual_high), low), high
+        usual = self.rules.reach(j, a)
+        stated = _changed_ends(self, j, self.rules.features[j], np.asarray(a, dtype=float))
+        within = np.maximum(stated[0], usual[0]), np.minimum(stated[1], usual[1])
+        # an open end is as near to the usual as can be
+        beyond = (
+            np.where(np.isneginf(stated[0]), np.minimum(usual[0], stated[1]), stated[0]),
+            np.where(np.isposinf(stated[1]), np.maximum(usual[1], stated[0]), stated[1]),
         )
-        stuck = self.locked[:, j]
-        return np.where(stuck, np.inf, low), np.where(stuck, -np.inf, high)
+        ends = [np.isfinite(self.of_feature(name, j)) for name in ("low", "high", "step")]
+        placed = ends[0] | ends[1] | self.named(j)[1]
+        moved = ends[2] | self.of_feature("up", j) | self.of_feature("down", j)
+        which = [self.locked[:, j], placed & (within[0] > within[1]), placed | moved]
+        low = np.select(which, [np.inf, beyond[0], within[0]], usual[0])
+        return low, np.select(which, [-np.inf, beyond[1], within[1]], usual[1])
 
     def _asked(self, j: int, a: Any, b: Any) -> np.ndarray:
         """Does going from a to b keep what the request says of feature j, whoever moves it?"""
