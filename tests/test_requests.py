@@ -123,7 +123,6 @@ def test_each_kind(rule: dict[str, Any], changes: dict[str, Any], answer: bool) 
     assert may(rule, **changes) is answer
 
 
-
 def test_a_number_leaves_the_usual_only_for_what_its_owner_has_placed() -> None:
     step = SCHEMA.with_feature("score", max_step=2.0, decimals=0)
     encoder = TableEncoder(step).fit(TABLE)
