@@ -517,14 +517,12 @@ def test_the_examples_in_the_help_work(monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(REPOSITORY / "policies", "policies")
     for name in COMMANDS:
         words = _example(_commands()[name])
-        if name == "recheck":  # of plans as JSON, which the example of recourse does not write
-            assert run("recourse", "model", "german.csv", "-o", "plans.json").exit_code == 0
         done = run(*words)
         assert done.exit_code == 0, (words, done.output, done.exception)
         assert " ".join(_commands()[name].epilog.split()) in " ".join(
             run(name, "--help").output.split()
         )
-    assert Path("plans.csv").exists()
+    assert Path("plans.json").exists()
     assert Path("demo/report.html").exists()
 
 

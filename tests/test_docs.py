@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -224,6 +225,8 @@ def run_page(page: Path, folder: Path) -> None:
         elif language == "sh":
             for line in code.strip().splitlines():
                 run_shell(line)
+        elif language == "toml":
+            assert tomllib.loads(code)
         else:
             assert language == "text", f"{page.name} has a block of '{language}'"
 

@@ -266,7 +266,7 @@ def fit(
         out.print(f"interrupted: the best weights so far (step {report['training']['best_step']})")
 
 
-@app.command(epilog="Example: genrecourse recourse model german.csv -n 3 -o plans.csv")
+@app.command(epilog="Example: genrecourse recourse model german.csv -n 3 -o plans.json")
 def recourse(
     model: ModelFolder,
     applicants: TableFile,
