@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from genrecourse import METHODS
+from genrecourse import METHODS, load
 from genrecourse.comparison.intervals import clustered
 from genrecourse.datasets import DATASETS
 from genrecourse.evaluation import Case, make_case
@@ -74,13 +74,21 @@ def without(case: Case, method: Method) -> dict[str, Any]:
     }
 
 
-def run(options: argparse.Namespace) -> list[dict[str, Any]]:
-    case = make_case(options.dataset, options.seed, rows=options.rows, nested=not options.protocol)
+def fitted(case: Case, options: argparse.Namespace) -> Method:
+    """The method on this case, or the one that `benchmarks/plans.py --folder` has kept of it."""
+    kept = options.folder and options.folder / f"{case.name}-{case.seed}" / "model"
+    if kept and kept.exists() and options.protocol:
+        return load(kept, classifier=case.h)
     make = METHODS[options.method]
     settings = make._test_params() if options.tiny else {}  # type: ignore[attr-defined]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*left out of training")
-        method = make(case.h, case.schema, seed=case.seed, **settings).fit(case.X, case.y)
+        return make(case.h, case.schema, seed=case.seed, **settings).fit(case.X, case.y)
+
+
+def run(options: argparse.Namespace) -> list[dict[str, Any]]:
+    case = make_case(options.dataset, options.seed, rows=options.rows, nested=not options.protocol)
+    method = fitted(case, options)
     known = {
         "dataset": case.name,
         "seed": case.seed,
@@ -151,6 +159,7 @@ def main() -> None:
     parser.add_argument("--method", default="genre", choices=sorted(METHODS))
     parser.add_argument("--protocol", action="store_true", help="the real one, on test rows")
     parser.add_argument("--tiny", action="store_true", help="a tiny net, to try the script")
+    parser.add_argument("--folder", type=Path, help="models that benchmarks/plans.py has kept")
     parser.add_argument("--draw", action="store_true", help="the picture of what was run")
     options = parser.parse_args()
     if options.dataset is not None:
