@@ -84,7 +84,7 @@ def compared(name: str, seed: int, asked: argparse.Namespace) -> list[dict[str, 
     strict = under_policy(case, policy)
     lines = []
     for setting, each, request in (("lenient", case, {}), ("policy", strict, policy.request)):
-        head = {"dataset": name, "seed": seed, "setting": setting}
+        head = {"dataset": name, "seed": seed, "people": len(case.people), "setting": setting}
         try:
             lines.append(head | run(each, policy, strict, request, asked.quick))
         except UserError as error:  # a policy may leave nobody to learn from: that is a result

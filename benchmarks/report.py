@@ -11,10 +11,11 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
+
+from plan_tables import plans, policies, promises, rules  # noqa: E402
 
 from paper.readme import Report  # noqa: E402
 from paper.records import DATASETS, Results, published  # noqa: E402
@@ -76,38 +77,6 @@ def demo() -> str:
     )
 
 
-def plans() -> str:
-    """Who gets plans and what they are like; then why the others get none."""
-    lines = _lines("plans.jsonl")
-    head = ["", "rules", "people", "with a plan", "plans", "accepted by h", "rules broken"]
-    head += ["plans a person, of 5", "changes a plan", "ms a person"]
-    rows, none = [], []
-    for line in lines:
-        who = [line["dataset"], line["rules"]]
-        people, ok = line["people"], line["with_a_plan"]
-        of = "" if people == line["rejected"] else f" of {line['rejected']:,}"
-        accepted = line["accepted_by_h"] / max(1, line["plans"])
-        numbers = [f"{people:,}{of}", _percent(ok / people), f"{line['plans']:,}"]
-        numbers += [_percent(accepted), f"{line['rules_broken']:,}"]
-        numbers += [f"{line['median_distinct']:g}", f"{line['changes_a_plan']:.2f}"]
-        rows.append([*who, *numbers, f"{1000 * line['seconds_a_person']:.0f}"])
-        why = ", ".join(f"`{code}` {n:,}" for code, n in line["no_plan"].items())
-        counts = [f"{people - ok:,}", f"{line['proven']:,}", f"{line['searched']:,}"]
-        none.append([*who, why or "-", *counts])
-    reasons = ["", "rules", "reason", "without a plan", "proven", "searched"]
-    return f"{markdown(head, rows, left=2)}\n\n{markdown(reasons, none, left=3)}"
-
-
-def _percent(share: float) -> str:
-    """100% only where it is all of them."""
-    return "100%" if share == 1 else f"{min(100 * share, 99.99):.2f}%"
-
-
-def _lines(name: str) -> list[dict[str, Any]]:
-    text = (RESULTS / name).read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def filled(text: str, name: str, content: str) -> str:
     """The page with what stands between the marks of `name` replaced."""
     start, end = f"<!-- {name}: written by `python benchmarks/report.py` -->", f"<!-- /{name} -->"
@@ -121,7 +90,13 @@ def pages() -> dict[Path, str]:
     results = Report(scale("full")).main
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     readme = filled(readme, "results", f"\n{summary(results)}\n\n{targets(results)}\n")
-    tables = {"results.md": ("details", details(results)), "plans.md": ("plans", plans())}
+    tables = {
+        "results.md": ("details", details(results)),
+        "plans.md": ("plans", plans()),
+        "promise.md": ("promises", promises()),
+        "policy.md": ("policies", policies()),
+        "requests.md": ("rules", rules()),
+    }
     found = {ROOT / "README.md": filled(readme, "demo", demo())}
     for name, (mark, content) in tables.items():
         page = ROOT / "docs" / name
