@@ -1,0 +1,105 @@
+"""What benchmarks/results/ says of plans, as tables for docs/."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from genrecourse.comparison.intervals import over_seeds
+from paper.tables import interval, markdown
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def plans() -> str:
+    """Who gets plans and what they are like; then why the others get none."""
+    lines = _lines("plans.jsonl")
+    head = ["", "rules", "people", "with a plan", "plans", "accepted by h", "rules broken"]
+    head += ["plans a person, of 5", "changes a plan", "ms a person"]
+    rows, none = [], []
+    for line in lines:
+        who = [line["dataset"], line["rules"]]
+        people, ok = line["people"], line["with_a_plan"]
+        of = "" if people == line["rejected"] else f" of {line['rejected']:,}"
+        accepted = line["accepted_by_h"] / max(1, line["plans"])
+        numbers = [f"{people:,}{of}", _percent(ok / people), f"{line['plans']:,}"]
+        numbers += [_percent(accepted), f"{line['rules_broken']:,}"]
+        numbers += [f"{line['median_distinct']:g}", f"{line['changes_a_plan']:.2f}"]
+        rows.append([*who, *numbers, f"{1000 * line['seconds_a_person']:.0f}"])
+        why = ", ".join(f"`{code}` {n:,}" for code, n in line["no_plan"].items())
+        counts = [f"{people - ok:,}", f"{line['proven']:,}", f"{line['searched']:,}"]
+        none.append([*who, why or "-", *counts])
+    reasons = ["", "rules", "reason", "without a plan", "proven", "searched"]
+    return f"{markdown(head, rows, left=2)}\n\n{markdown(reasons, none, left=3)}"
+
+
+def promises() -> str:
+    """Over seeds: how many people each promise serves, and how many the gold classifier accepts."""
+    lines = [line for line in _lines("promise.jsonl") if not (line["nested"] or line["tiny"])]
+    head = ["", "promise", "people", "get a plan (least of the seeds)"]
+    head += ["of these the gold classifier accepts", "rests on"]
+    rows = []
+    for key in dict.fromkeys((line["dataset"], line["promise"]) for line in lines):
+        own = [line for line in lines if (line["dataset"], line["promise"]) == key]
+        served = [line["served"] for line in own]
+        accepted = [line["accepted"] for line in own if line["accepted"] is not None]
+        people = sum(line["n"] for line in own)
+        bases = Counter(line["basis"] or "none" for line in own if key[1] is not None)
+        said = over_seeds(accepted, people, people)
+        rows.append(
+            [
+                key[0],
+                "none" if key[1] is None else f"{key[1]:g}",
+                f"{people:,} in {len(own)} seeds",
+                f"{np.mean(served):.3f} ({min(served):.3f})",
+                f"{said.mean:.3f}{interval(said)}",
+                ", ".join(f"{name} {n}" for name, n in sorted(bases.items())) or "-",
+            ]
+        )
+    return markdown(head, rows, left=2)
+
+
+def policies() -> str:
+    """Scores under each policy beside the lenient setting."""
+    head = ["", "setting", "people", "Score", "val", "LOF", "cost", "changes"]
+    head += ["recourse keeps the policy", "`plans` shows one"]
+    rows = []
+    for line in json.loads((RESULTS / "policies.json").read_text(encoding="utf-8")):
+        names = ("score", "val", "lof", "cost", "changes")
+        who = [line["dataset"], line["setting"], f"{line['people']:,}"]
+        shares = [_percent(line[name]) for name in ("plan", "proven")]
+        rows.append([*who, *(f"{line[name]:.3f}" for name in names), *shares])
+    return markdown(head, rows, left=2)
+
+
+def rules() -> str:
+    """Who gets a plan under locks, and what a rule costs in time."""
+    locks = json.loads((RESULTS / "locks.json").read_text(encoding="utf-8"))
+    cost = json.loads((RESULTS / "rules.json").read_text(encoding="utf-8"))
+    locked = locks["lines"][1:]
+    have = sum(line["have_a_plan"] for line in locked)
+    ratios = ", ".join(f"`{name}` {ratio:.2f}" for name, ratio in cost["ratios"].items())
+    return (
+        f"- Of {locks['lines'][0]['people']} people of nested {locks['dataset']} (seed "
+        f"{locks['seed']}), every single and double lock of actionable features, {len(locked)} in "
+        f"all: where changes of one or two features are enough, {_percent(locks['share_that_gets_one'])} "
+        f"of {have:,} people and locks get a plan from `recourse` alone, at the hardest lock "
+        f"{_percent(locks['least_share'])}; masks alone give {_percent(locks['share_by_masks_alone'])} "
+        "(`python benchmarks/locks.py`).\n"
+        f"- Time of `recourse` with one rule over the time without ({cost['dataset']}, "
+        f"{cost['people']} people, one run of `python benchmarks/bench_rules.py`): {ratios}."
+    )
+
+
+def _percent(share: float) -> str:
+    """100% only where it is all of them."""
+    return "100%" if share == 1 else f"{min(100 * share, 99.99):.2f}%"
+
+
+def _lines(name: str) -> list[dict[str, Any]]:
+    text = (RESULTS / name).read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
