@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from paper.tables import interval, markdown
 
 from genrecourse.comparison.intervals import over_seeds
-from paper.tables import interval, markdown
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -81,14 +81,16 @@ def rules() -> str:
     locks = json.loads((RESULTS / "locks.json").read_text(encoding="utf-8"))
     cost = json.loads((RESULTS / "rules.json").read_text(encoding="utf-8"))
     locked = locks["lines"][1:]
+    names = ("share_that_gets_one", "least_share", "share_by_masks_alone")
+    gets, least, masked = (_percent(locks[name]) for name in names)
     have = sum(line["have_a_plan"] for line in locked)
     ratios = ", ".join(f"`{name}` {ratio:.2f}" for name, ratio in cost["ratios"].items())
     return (
         f"- Of {locks['lines'][0]['people']} people of nested {locks['dataset']} (seed "
         f"{locks['seed']}), every single and double lock of actionable features, {len(locked)} in "
-        f"all: where changes of one or two features are enough, {_percent(locks['share_that_gets_one'])} "
+        f"all: where changes of one or two features are enough, {gets} "
         f"of {have:,} people and locks get a plan from `recourse` alone, at the hardest lock "
-        f"{_percent(locks['least_share'])}; masks alone give {_percent(locks['share_by_masks_alone'])} "
+        f"{least}; masks alone give {masked} "
         "(`python benchmarks/locks.py`).\n"
         f"- Time of `recourse` with one rule over the time without ({cost['dataset']}, "
         f"{cost['people']} people, one run of `python benchmarks/bench_rules.py`): {ratios}."
