@@ -104,9 +104,8 @@ def test_mistakes_are_the_users(method: Any) -> None:
         method.recourse(people, constraints={"ranges": {"income": [500, 600]}})
 
 
+@pytest.mark.parametrize("method", ["genre", "genre-plain"], indirect=True)  # a density draws
 def test_draws_keep_the_rules(method: Any) -> None:
-    if not isinstance(method, GenRe):
-        pytest.skip("only a density draws")
     people = rejected(method)
     first = people.index[0]
     given = {first: Constraints(lock=("income",), max_changes=1)}

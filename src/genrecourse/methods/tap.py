@@ -72,7 +72,7 @@ class TAP(GradientMethod):
         self.steps = steps
         self.sure = sure
         self.epochs = epochs
-        self.pair_verifier_lr = verifier_lr
+        self.verifier_lr = verifier_lr
         self.batch_size = batch_size
         self.max_batches = max_batches
 
@@ -83,7 +83,7 @@ class TAP(GradientMethod):
     def _fit(self, rows: TrainingRows) -> None:
         check_settings(
             self._where("fit"),
-            above_zero={"lr": self.lr, "verifier_lr": self.pair_verifier_lr},
+            above_zero={"lr": self.lr, "verifier_lr": self.verifier_lr},
             from_zero={"lam": self.lam, "sure": self.sure},
             counts={
                 name: getattr(self, name)
@@ -123,7 +123,7 @@ class TAP(GradientMethod):
         per_epoch = -(-len(used) // self.batch_size)
         plan = TrainingPlan(
             steps=min(self.epochs * per_epoch, self.max_batches),
-            lr=self.pair_verifier_lr,
+            lr=self.verifier_lr,
             schedule="constant",
             eval_every=0,
         )
