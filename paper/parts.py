@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 
 from genrecourse.plots import save
-from paper import cases, figures, plane, runs, theory
+from paper import cases, figures, pinned, plane, runs, theory
 from paper.records import DATASETS, read_lines, write_lines
 from paper.runs import Scale
 
@@ -73,6 +73,10 @@ def run_missing_contours(size: Scale) -> None:
         run_contours(size)
 
 
+def run_pinned(size: Scale) -> None:
+    write_lines(size.file("pinned"), pinned.run(size.seeds[0]))
+
+
 def compared(config: str, name: str) -> Step:
     return lambda size: runs.run(config, size, name)
 
@@ -94,6 +98,7 @@ RUN: dict[str, list[Step]] = {
     "theory": [run_theory],
     "arrows": [run_arrows],
     "contours": [run_contours],
+    "pinned": [run_pinned],
     "preset": [compared("preset", "preset")],
 }
 # Everything: parts that have no file in common, the longest first.

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from paper import honesty, tables, targets
+from paper import honesty, pinned, tables, targets
 from paper.records import Results, read_lines
 from paper.runs import COMPARED, HERE, Scale, economies, read, scale
 
@@ -52,6 +52,7 @@ class Report:
         self.others, self.preset = self.results("others"), self.results("preset")
         self.cases = [line for path in size.all_compared("cases") for line in read_lines(path)]
         self.theory = read_lines(size.file("theory"))
+        self.pinned = read_lines(size.file("pinned"))
         self.arrows = read_lines(size.file("arrows"))
         self.contours = read_lines(size.file("contours"))
 
@@ -82,6 +83,7 @@ class Report:
             "nnr": lambda: self._beside("nnr", show_sd=False),
             "nnr_lambda": lambda: self._beside("nnr_lambda_std"),
             "tabsyn": lambda: self._beside("tabsyn_std"),
+            "pinned": lambda: pinned.in_words(self.pinned),
             "temperature": lambda: self._beside("temperature_sigma_std"),
             "fraction": lambda: self._beside("data_fraction_std"),
             "lambda": lambda: tables.lambdas(self.settings),
