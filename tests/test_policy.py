@@ -354,6 +354,16 @@ def test_the_command_line_keeps_it(file: Path) -> None:
     assert "moves by itself" in " ".join(done.output.split())
     done = run("policy", file, "loans.csv", "--model", "model")
     assert done.exit_code == 0, (done.output, done.exception)
+    by_sex = ["audit", "model", "loans.csv", "--group", "sex", "--policy", file]
+    done = run(*by_sex, "--fewest-changes", "-o", "audit.csv")
+    assert "fewest_changes needs a verifier" in done.stderr  # it is asked for, then
+    done = run(*by_sex, "-o", "audit.csv")
+    assert done.exit_code == 0, (done.output, done.exception)
+    audit = pd.read_csv("audit.csv").set_index(["group", "metric"])["value"]
+    assert audit["everyone", "changes"] == 1.0  # as the policy has it
+    assert audit["everyone", "with_plan"] == pytest.approx(
+        ok.sum() / (plans["status"] != "already-accepted").sum()
+    )
     file.write_text(TEXT.replace("horizon = 1", "horizon = 2"))
     done = run("recourse", "model", "loans.csv", "--policy", file, "-o", "plans.csv")
     assert done.exit_code == 2
