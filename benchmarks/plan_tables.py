@@ -81,17 +81,19 @@ def rules() -> str:
     locks = json.loads((RESULTS / "locks.json").read_text(encoding="utf-8"))
     cost = json.loads((RESULTS / "rules.json").read_text(encoding="utf-8"))
     locked = locks["lines"][1:]
-    names = ("share_that_gets_one", "least_share", "share_by_masks_alone")
-    gets, least, masked = (_percent(locks[name]) for name in names)
     have = sum(line["have_a_plan"] for line in locked)
     ratios = ", ".join(f"`{name}` {ratio:.2f}" for name, ratio in cost["ratios"].items())
+    own, plans, masks = (
+        f"{_percent(locks[way]['share'])} (at the hardest lock {_percent(locks[way]['least'])})"
+        for way in ("get_one", "get_one_from_plans", "by_masks_alone")
+    )
     return (
-        f"- Of {locks['lines'][0]['people']} people of nested {locks['dataset']} (seed "
+        f"- {locks['lines'][0]['people']} people of nested {locks['dataset']} (seed "
         f"{locks['seed']}), every single and double lock of actionable features, {len(locked)} in "
-        f"all: where changes of one or two features are enough, {gets} "
-        f"of {have:,} people and locks get a plan from `recourse` alone, at the hardest lock "
-        f"{least}; masks alone give {masked} "
-        "(`python benchmarks/locks.py`).\n"
+        "all. Who has a plan is found by trying all changes of one and of two unlocked features: "
+        f"{have:,} people and locks. Of these `plans` shows one to {plans}, `recourse` alone, "
+        f"which tries nothing but the density and retrieved rows, to {own}, and masks alone to "
+        f"{masks} (`python benchmarks/locks.py`).\n"
         f"- Time of `recourse` with one rule over the time without ({cost['dataset']}, "
         f"{cost['people']} people, one run of `python benchmarks/bench_rules.py`): {ratios}."
     )

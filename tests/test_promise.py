@@ -27,6 +27,7 @@ from genrecourse.juries import jury_p_value, make_juries
 from genrecourse.methods._planning import promise_levels
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.promise import (
+    BASES,
     JURIES,
     Ground,
     Level,
@@ -179,15 +180,19 @@ def test_a_second_sequence_begins_where_enough_are_served() -> None:
 @pytest.mark.parametrize(("served", "sequences"), [((0.3, 0.9), 2), ((0.9, 1.0), 1)])
 def test_the_two_sequences_share_the_error(served: tuple[float, float], sequences: int) -> None:
     levels = [level(0.8, 950, served=served[0]), level(0.7, 950, served=served[1])]
-    most = 2 * at_least(950, 1000, 0.1 / 3 / sequences) - 1
+    most = 2 * at_least(950, 1000, 0.1 * BASES[1] / sequences) - 1
     assert choose(levels, most - 1e-6, 0.1).threshold == 0.7
     assert not choose(levels, most + 1e-6, 0.1).holds
+
+
+def test_the_bases_share_delta() -> None:
+    assert sum(BASES.values()) == pytest.approx(1)
 
 
 def test_an_outcome_share_p_promises_2p_minus_1() -> None:
     """With no more than outcomes, half of those who fail may have been coins."""
     found = level(0.5, 950)
-    least = at_least(950, 1000, 0.1 / 3)  # each of three bases has its part of delta
+    least = at_least(950, 1000, 0.1 * BASES[1])  # each basis has its part of delta
     assert choose([found], 2 * least - 1 - 1e-6, 0.1).holds
     assert not choose([found], 2 * least - 1 + 1e-6, 0.1).holds
 
@@ -195,7 +200,7 @@ def test_an_outcome_share_p_promises_2p_minus_1() -> None:
 def test_no_more_is_promised_than_so_many_plans_can_tell() -> None:
     unanimous = {g: (np.full(900, g), np.full(900, 1 / 900)) for g in JURIES}
     perfect = Level(0.5, 1.0, 100, 90_000, 9e4, 0.0, 90_000, 90_000, unanimous)
-    most = 1 - at_most(0, 100, 0.1 / 3)  # 0.967: an event never seen in 100 tries
+    most = 1 - at_most(0, 100, 0.1 * BASES[45])  # an event never seen in 100 tries
     assert choose([perfect], most - 1e-6, 0.1).holds
     assert not choose([perfect], most + 1e-6, 0.1).holds
 

@@ -42,7 +42,10 @@ ROWS = 10_000  # training rows that a promise rests on, at most
 PEOPLE = 400  # rejected ones among them whose plans are looked at, at most
 LEAST = 50  # rows of each outcome, and plans, below which nothing is promised
 PLANS_SHOWN = (0.3, 0.5, 0.7, 0.8, 0.9, 1.0)  # shares of the plans: a threshold each
-JURIES = (15, 45)  # people in a jury
+# People whose outcomes are taken together, and what part of delta that has: the more people, the
+# more often their outcomes can tell anything.
+BASES = {1: 1 / 6, 15: 1 / 6, 45: 4 / 6}
+JURIES = tuple(size for size in BASES if size > 1)
 CAP = 0.99  # a weight is at most this quantile of all weights
 RIDGE = 0.1  # scikit-learn's C of the density ratio: small, so that few rows cannot outweigh all
 ENOUGH = 0.8  # of the people: who serves so many need not serve more
@@ -312,10 +315,9 @@ def choose(levels: Sequence[Level], share: float, delta: float) -> Promise:
     Each basis has its part of delta. The finest that serves `ENOUGH` of the people is taken, else
     the one that serves most.
     """
-    sizes = (1, *JURIES)
     found = []
-    for jury in sizes:
-        level = _last_passing(levels, jury, share, delta / len(sizes))
+    for jury, part in BASES.items():
+        level = _last_passing(levels, jury, share, part * delta)
         if level is not None:
             found.append((jury, level))
     if not found:
