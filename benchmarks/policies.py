@@ -1,6 +1,6 @@
 """What does a policy cost? Scores under each example policy beside the paper's lenient setting.
 
-    python benchmarks/policies.py --datasets german,adult-carla,compas,heloc --rows 200 --seeds 1
+    python benchmarks/policies.py --datasets german,adult-carla,compas,heloc --rows 200 --seeds 36
 
 For each data set and seed one case of the protocol (its judge, its h), and two GenRe around the
 same h: one with the data set's schema, where everything but race and sex may change, and one with
@@ -26,11 +26,11 @@ from typing import Any
 
 import numpy as np
 
-from genrecourse import GenRe, Policy, UserError
+from genrecourse import GenRe, Policy, UserError, load
 from genrecourse.constraints import Rules
 from genrecourse.encoding import TableEncoder, unchanged
 from genrecourse.evaluation import Case, make_case, measure, summarise
-from genrecourse.methods.base import same_layout
+from genrecourse.methods.base import Method, same_layout
 from genrecourse.requests import compile_constraints
 
 HERE = Path(__file__).parent
@@ -49,13 +49,27 @@ def under_policy(case: Case, policy: Policy) -> Case:
     return replace(case, schema=schema, encoder=encoder)
 
 
-def run(case: Case, policy: Policy, strict: Case, request: dict[str, Any], quick: bool) -> Any:
-    """One line: GenRe on a case, judged; `strict` is the case whose rules decide who has a plan."""
-    started = time.perf_counter()
-    params = GenRe._test_params() if quick else {}
+def fitted(case: Case, asked: argparse.Namespace, lenient: bool) -> Method:
+    """GenRe on a case, or what `benchmarks/plans.py --folder` has kept of it."""
+    kept = asked.folder and asked.folder / f"{case.name}-{case.seed}" / "model"
+    if kept and kept.exists() and lenient:
+        return load(kept, classifier=case.h)
+    params = GenRe._test_params() if asked.quick else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        method = GenRe(case.h, case.schema, seed=case.seed, **params).fit(case.X, case.y)
+        return GenRe(case.h, case.schema, seed=case.seed, **params).fit(case.X, case.y)
+
+
+def run(
+    case: Case,
+    policy: Policy,
+    strict: Case,
+    request: dict[str, Any],
+    asked: argparse.Namespace,
+) -> Any:
+    """One line: GenRe on a case, judged; `strict` is the case whose rules decide who has a plan."""
+    started = time.perf_counter()
+    method = fitted(case, asked, lenient=case is not strict)
     X_plus = method.recourse(case.people, **request)
     line: dict[str, Any] = summarise(measure(case, X_plus))
     kept = allowed(strict, policy, X_plus)
@@ -86,7 +100,7 @@ def compared(name: str, seed: int, asked: argparse.Namespace) -> list[dict[str, 
     for setting, each, request in (("lenient", case, {}), ("policy", strict, policy.request)):
         head = {"dataset": name, "seed": seed, "people": len(case.people), "setting": setting}
         try:
-            lines.append(head | run(each, policy, strict, request, asked.quick))
+            lines.append(head | run(each, policy, strict, request, asked))
         except UserError as error:  # a policy may leave nobody to learn from: that is a result
             lines.append(head | {"failed": str(error)})
         print(told(lines[-1]), flush=True)
@@ -105,7 +119,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--datasets", default="german,adult-carla,compas,heloc")
     parser.add_argument("--rows", type=int, default=200)
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seeds", default="36", help="with commas")
+    parser.add_argument("--folder", type=Path, help="models that benchmarks/plans.py has kept")
     parser.add_argument("--nested", action="store_true")
     parser.add_argument("--quick", action="store_true", help="a net that has learned nothing")
     parser.add_argument("--output", type=Path, default=RESULTS)
@@ -113,7 +128,7 @@ def main() -> None:
     lines = [
         line
         for name in asked.datasets.split(",")
-        for seed in range(asked.seeds)
+        for seed in map(int, asked.seeds.split(","))
         for line in compared(name, seed, asked)
     ]
     asked.output.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
