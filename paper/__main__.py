@@ -16,7 +16,10 @@ from paper.runs import Scale
 from paper.tables import NNR_OURS, ROBUSTNESS_LABELS
 
 # A command prints the block of its name, or these.
-BLOCKS = {"nnr": ["nnr", "nnr_lambda"], "robustness": ["targets", "robustness", "witnesses"]}
+BLOCKS = {
+    "nnr": ["nnr", "nnr_lambda"],
+    "robustness": ["targets", "robustness", "paired", "witnesses"],
+}
 
 
 # ---- draw: from results alone -------------------------------------------------------------------

@@ -92,6 +92,7 @@ class Report:
             "theory": lambda: tables.theorems(self.theory),
             "targets": lambda: targets.table(self.main),
             "robustness": lambda: tables.robustness(self.main),
+            "paired": lambda: tables.paired(self.main),
             "witnesses": lambda: tables.witnesses(self.main),
             "others": self.on_others,
             "ablation": lambda: tables.ablation(self.main),

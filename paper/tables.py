@@ -336,15 +336,37 @@ def _distinct(lines: list[Line]) -> str:
     return f"{sum(x['distinct'] for x in known):,} of {sum(x['n'] for x in known):,}"
 
 
-def best_other(results: Results, dataset: str) -> str | None:
-    """The method with the highest Score; `genre` and variants (", ", "/") are left out."""
-    scores = {
-        label: results.measured(label, dataset, "score")
+def others(results: Results) -> list[str]:
+    """Every method but `genre`; variants (", ", "/") are left out."""
+    return [
+        label
         for label in results.labels()
         if label not in ("genre", *NO_METHODS) and not set(label) & {",", "/"}
-    }
+    ]
+
+
+def best_other(results: Results, dataset: str) -> str | None:
+    """The method with the highest Score; `genre` and variants are left out."""
+    scores = {label: results.measured(label, dataset, "score") for label in others(results)}
     known = {label: value.mean for label, value in scores.items() if value is not None}
     return max(known, key=lambda label: known[label]) if known else None
+
+
+def paired(results: Results) -> str:
+    """genre's Score less that of each other method, on the people that both answered."""
+    rows = []
+    for label in others(results):
+        found = {
+            ours: difference(results.of("genre", ours), results.of(label, ours))
+            for ours in DATASETS.values()
+        }
+        cells = [
+            NOT_RUN if d is None else f"{d.mean:+.4f}{interval(d, 4)}; {people(d)}"
+            for d in found.values()
+        ]
+        if any(found.values()):
+            rows.append([f"`genre` less `{label}`", *cells])
+    return markdown(["Score", *DATASETS], rows) if rows else f"Paired differences: {NOT_RUN}."
 
 
 def _paired(results: Results, dataset: str) -> str:
