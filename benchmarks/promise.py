@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from genrecourse import METHODS, load
-from genrecourse.comparison.intervals import clustered
+from genrecourse.comparison.intervals import clustered, over_seeds
 from genrecourse.datasets import DATASETS
 from genrecourse.evaluation import Case, make_case
 from genrecourse.methods.base import Method
@@ -134,8 +134,8 @@ def draw(path: Path = PICTURE) -> None:
             if line[name] is not None:
                 values[line["dataset"], line["promise"]].append(line[name])
         for (dataset, share), each in sorted(values.items()):
-            half = 1.96 * np.std(each, ddof=1) / len(each) ** 0.5 if len(each) > 1 else np.nan
-            points.setdefault(dataset, []).append(Point(share, float(np.mean(each)), float(half)))
+            said = over_seeds(each, len(each), len(each))
+            points.setdefault(dataset, []).append(Point(share, said.mean, said.half))
     figure = Figure(figsize=(8.4, 3.6), layout="constrained")
     for ax, points in zip(figure.subplots(1, 2), found.values(), strict=True):
         curves(ax, points)
@@ -143,6 +143,7 @@ def draw(path: Path = PICTURE) -> None:
         ax.set_ylim(top=1.02)
     accepted, served = figure.axes
     accepted.plot([0.78, 0.97], [0.78, 0.97], color="#6b7785", lw=1, ls=":", label="kept")
+    accepted.set_ylim(bottom=0.76)
     accepted.set_ylabel("share accepted by the gold classifier")
     served.axhline(0.8, color="#6b7785", lw=1, ls=":")
     served.set_ylabel("share of people who get a plan")

@@ -45,18 +45,17 @@ def _panels(rows: int, columns: int, width: float, height: float, **options: Any
 
 
 def _n(results: Results, dataset: str) -> str:
-    """ "n = 200, seed 31" of whichever label has most of it there."""
+    """ "n = 200, seed 31", from the label that has least there to the one that has most."""
     lines = [line for line in results if line["dataset"] == dataset]
     seeds = sorted({line["seed"] for line in lines})
-    n = max(
-        (
-            sum(x["n"] for x in lines if x["label"] == label)
-            for label in results.labels()
-            if label != "accepted"  # nobody who was rejected
-        ),
-        default=0,
-    )
-    return f"n = {n:,}, seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+    counts = {
+        label: sum(x["n"] for x in lines if x["label"] == label)
+        for label in results.labels()
+        if label != "accepted"  # nobody who was rejected
+    }
+    found = sorted({n for n in counts.values() if n} or {0})
+    n = " to ".join(f"{each:,}" for each in dict.fromkeys([found[0], found[-1]]))
+    return f"n = {n}, seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
 # ---- published against ours ---------------------------------------------------------------------
