@@ -243,6 +243,15 @@ def test_a_ratio_that_is_not_its_formula_is_pointed_out() -> None:
     assert not SCHEMA.lint_formulas(X)
 
 
+def test_a_rounded_value_is_still_its_formula() -> None:
+    part = pd.DataFrame({"a": [0.0088, 0.0098, 0.004, 0.0051]})
+    schema = Schema.infer(part.assign(b=0.0)).with_feature(
+        "b", role="derived", formula="3 * a", decimals=2
+    )
+    assert not schema.lint_formulas(part.assign(b=(3 * part["a"]).round(2)))
+    assert schema.lint_formulas(part.assign(b=(3 * part["a"]).round(2) + 0.01))
+
+
 def test_roles_survive_json() -> None:
     assert Schema.from_json(SCHEMA.to_json()) == SCHEMA
 

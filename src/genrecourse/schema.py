@@ -444,7 +444,10 @@ def _lint_formula(feature: Feature, formula: Formula, X: pd.DataFrame) -> list[s
     values = {n: X[n].to_numpy(dtype=np.float64, na_value=np.nan) for n in formula.names}
     own = X[feature.name].to_numpy(dtype=np.float64, na_value=np.nan)
     computed = formula(values)
-    off = ~(np.abs(own - computed) <= OFF * (np.nanmax(own) - np.nanmin(own)))
+    near = OFF * (np.nanmax(own) - np.nanmin(own))
+    if feature.decimals is not None:  # the table may have rounded it, as a plan does
+        near = max(near, 0.5001 * 10.0**-feature.decimals)
+    off = ~(np.abs(own - computed) <= near)
     off &= ~(np.isnan(own) & np.isnan(computed))
     if not off.any():
         return []
