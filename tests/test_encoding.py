@@ -447,3 +447,15 @@ def test_true_and_one_are_different_levels() -> None:
     encoder = fitted(X)
     with pytest.raises(UserError, match="'f' holds 1 "):
         encoder.encode(pd.DataFrame({"f": pd.Series(["a", 1], dtype=object)}))
+
+
+def test_single_precision_has_the_decimals_that_it_means() -> None:
+    """Else what a plan leaves alone would count as moved, by the seventh digit."""
+    X = pd.DataFrame({"a": np.array([-5.0, -4.99, -4.98, -4.97], dtype=np.float32)})
+    encoder = TableEncoder(Schema.infer(X).with_feature("a", decimals=2)).fit(X)
+    F = encoder.features(X)
+    block = encoder.blocks[0]
+    assert (block.low + F[:, 0] * block.span).tolist() == pytest.approx(
+        [-5.0, -4.99, -4.98, -4.97], abs=1e-12
+    )
+    pd.testing.assert_frame_equal(encoder.decode(encoder.encode(X), like=X), X)

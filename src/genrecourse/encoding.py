@@ -98,6 +98,8 @@ class TableEncoder:
                 F[:, j] = _level_index(feature, X[feature.name])
             else:
                 raw = X[feature.name].to_numpy(dtype=np.float64, na_value=np.nan)
+                if feature.decimals is not None and X[feature.name].dtype == np.float32:
+                    raw = _as_meant(raw, feature.decimals, block.slack * block.span)
                 F[:, j] = (raw - block.low) / block.span
         return F
 
@@ -235,6 +237,13 @@ def _check_column(feature: Feature, column: pd.Series) -> None:
             f"(first value: {plain(column.dropna().iloc[0])!r}); convert it first"
         )
     check_finite(column)
+
+
+def _as_meant(raw: Array, decimals: int, near: float) -> Array:
+    """Numbers of single precision with their decimals: 4.99 and not 4.98999977, which would count
+    as another value than the 4.99 that a plan says."""
+    whole = np.round(raw, decimals)
+    return np.where(np.abs(whole - raw) <= near, whole, raw)
 
 
 def _level_index(feature: Feature, column: pd.Series) -> Array:

@@ -106,7 +106,8 @@ class Follows:
         if j in self._horizon:
             return np.full(value.shape, block.slack)
         unit = 0.0 if decimals is None else 10.0**-decimals  # a half may be rounded either way
-        return block.slack + unit / block.span + CLOSE * (1.0 + np.abs(value))
+        size = np.abs(value) + np.abs(block.low / block.span + value)  # of a number far from zero
+        return block.slack + unit / block.span + CLOSE * (1.0 + size)
 
     def _parts_moved(self, j: int, F: Array, F_plus: Array) -> np.ndarray:
         parts = self._parts[j]
