@@ -83,7 +83,7 @@ class Tally:
 def test_no_rule_is_ever_broken(capsys: pytest.CaptureFixture[str]) -> None:
     tally = Tally()
 
-    @reproducible(max_examples=ROWS // 60)
+    @reproducible(max_examples=ROWS // 48)
     @given(case=cases(roles=True))
     def look(case: Case) -> None:
         _recourse_keeps_the_rules(case, tally)
