@@ -89,17 +89,19 @@ def pages() -> dict[Path, str]:
     results = Report(scale("full")).main
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     readme = filled(readme, "results", f"\n{summary(results)}\n\n{targets(results)}\n")
-    tables = {
-        "results.md": ("details", details(results)),
-        "plans.md": ("plans", plans()),
-        "promise.md": ("promises", promises()),
-        "policy.md": ("policies", policies()),
-        "requests.md": ("rules", rules()),
-    }
     found = {ROOT / "README.md": filled(readme, "demo", demo())}
-    for name, (mark, content) in tables.items():
+    peers = (RESULTS / "peers.md").read_text(encoding="utf-8").strip()
+    for name, mark, content in (
+        ("results.md", "details", details(results)),
+        ("results.md", "peers", peers),
+        ("plans.md", "plans", plans()),
+        ("promise.md", "promises", promises()),
+        ("policy.md", "policies", policies()),
+        ("requests.md", "rules", rules()),
+    ):
         page = ROOT / "docs" / name
-        found[page] = filled(page.read_text(encoding="utf-8"), mark, f"\n{content}\n")
+        text = found.get(page) or page.read_text(encoding="utf-8")
+        found[page] = filled(text, mark, f"\n{content}\n")
     return found
 
 
