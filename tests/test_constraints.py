@@ -354,3 +354,15 @@ def test_is_free(feature: Feature, free: bool) -> None:
 
 def test_immutable_is_listed() -> None:
     assert rules_of(*PERSON)[0].immutable.tolist() == [False, False, False, True, False, False]
+
+
+def test_a_range_that_ends_just_beside_a_whole_number_does_not_hold_it() -> None:
+    """By less than the slack of a check, on a scale of a thousand."""
+    X = pd.DataFrame({"a": np.arange(-900, 400, 100, dtype=np.int16)})
+    schema = Schema.infer(X).with_feature("a", range=(-4.999999, 395.0), decimals=0)
+    encoder = TableEncoder(schema).fit(X)
+    scaled = (np.array([-5.0, -4.0]) - encoder.blocks[0].low) / encoder.blocks[0].span
+    assert Rules(encoder).allowed(0, encoder.features(X)[:1, 0], scaled).tolist() == [False, True]
+    low = encoder.decode(encoder.project(np.zeros((1, 1))), like=X.iloc[[5]])["a"]
+    assert low.tolist() == [-4]
+    assert low.dtype == np.int16

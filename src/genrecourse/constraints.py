@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from genrecourse.encoding import TOLERANCE, Array, TableEncoder, unchanged
+from genrecourse.encoding import TOLERANCE, Array, TableEncoder, unchanged, whole_ends
 from genrecourse.roles import Follows
 from genrecourse.schema import Feature
 
@@ -59,8 +59,13 @@ class Rules:
         self._slack = np.array([block.slack for block in encoder.blocks])
         for j, (feature, block) in enumerate(zip(self.features, encoder.blocks, strict=True)):
             if feature.range is not None:
-                self._low[j] = (feature.range[0] - block.low) / block.span
-                self._high[j] = (feature.range[1] - block.low) / block.span
+                low, high = feature.range
+                if feature.decimals is not None:
+                    first, last = whole_ends(block, low, high, feature.decimals)
+                    if first <= last:  # by more than a check's slack, where an end is no such value
+                        low, high = max(low, first), min(high, last)
+                self._low[j] = (low - block.low) / block.span
+                self._high[j] = (high - block.low) / block.span
             if feature.max_step is not None:
                 self._step[j] = feature.max_step / block.span
 

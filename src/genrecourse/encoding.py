@@ -277,17 +277,21 @@ def _kind(value: object) -> str:
     return "number" if isinstance(value, int | float) else "text"
 
 
+def whole_ends(block: Block, low: float, high: float, decimals: int) -> tuple[float, float]:
+    """The first and the last number with so many decimals between two ends, which need not have
+    them: [0.5, 3.5] holds 1, 2 and 3. None between them: first > last."""
+    unit = 10.0**-decimals
+    # an end may be off by what its dtype rounds; one that is off by part of a unit stays off
+    slack = min(0.01, (block.slack - TOLERANCE) * block.span / unit + TOLERANCE)
+    return float(np.ceil(low / unit - slack)) * unit, float(np.floor(high / unit + slack)) * unit
+
+
 def _legal(feature: Feature, block: Block, scaled: Array) -> Array:
     """Scaled values -> original units, rounded to the feature's decimals, inside its range."""
     value = block.low + scaled * block.span
     low, high = feature.range or (block.low, block.low + block.span)
     if feature.decimals is not None:
-        # the ends of the range need not have the feature's decimals: [0.5, 3.5] holds 1, 2 and 3
-        unit = 10.0**-feature.decimals
-        # an end may be off by what its dtype rounds; one that is off by part of a unit stays off
-        slack = min(0.01, block.slack * block.span / unit)
-        first = float(np.ceil(low / unit - slack)) * unit
-        last = float(np.floor(high / unit + slack)) * unit
+        first, last = whole_ends(block, low, high, feature.decimals)
         if first > last:  # the range holds no such number: nothing to move to, as the rules say
             return np.asarray(value.round(feature.decimals))
         value = value.clip(first, last).round(feature.decimals)
