@@ -10,7 +10,7 @@ choice; `get_one_from_plans` what `plans` shows, which also tries all changes of
 features where the method has nothing. Beside it: what masks alone give, drawn from the same
 model with the same noise, without weights, resampling, retrieved rows or refining.
 
-Lines go to benchmarks/results/locks.json. `--model DIR` keeps the fitted model, or uses it again.
+Lines go to benchmarks/results/locks.json. `--folder DIR` keeps the fitted model, or uses it again.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kept import fitted
 
-from genrecourse import GenRe, load
 from genrecourse.encoding import Array
-from genrecourse.evaluation import Case, make_case
+from genrecourse.evaluation import make_case
 from genrecourse.genre.sample import sample
-from genrecourse.methods.base import Method
 from genrecourse.noise import KeyedNoise
 from genrecourse.requests import Constraints, RequestRules, compile_constraints
 
@@ -82,15 +81,6 @@ def by_masks_alone(method: Any, F: Array, request: RequestRules) -> np.ndarray:
     return np.asarray((method._confidence(Z_plus).reshape(len(F), 64) > 0.5).any(axis=1))
 
 
-def fitted(case: Case, folder: Path | None) -> Method:
-    if folder is not None and folder.exists():
-        return load(folder, classifier=case.h)
-    method = GenRe(case.h, case.schema, seed=case.seed).fit(case.X, case.y)
-    if folder is not None:
-        method.save(folder)
-    return method
-
-
 def measure(method: Any, X_train: Any, people: Any) -> dict[str, Any]:
     F_train, F = method.encoder_.features(X_train), method.encoder_.features(people)
     open_by = [openings(method, F_train, x) for x in F]
@@ -137,10 +127,10 @@ def main() -> None:
     parser.add_argument("--dataset", default="compas")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--people", type=int, default=100)
-    parser.add_argument("--model", type=Path)
+    parser.add_argument("--folder", type=Path, help="for the fitted model")
     options = parser.parse_args()
     case = make_case(options.dataset, options.seed, rows=options.people, nested=True)
-    found = measure(fitted(case, options.model), case.X, case.people)
+    found = measure(fitted(case, options.folder), case.X, case.people)
     found = {"dataset": options.dataset, "seed": options.seed, **found}
     print({k: v for k, v in found.items() if k != "lines"})
     RESULTS.parent.mkdir(exist_ok=True)

@@ -21,7 +21,6 @@ import argparse
 import json
 import sys
 import time
-import warnings
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -34,11 +33,11 @@ import torch
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
+from kept import fitted, place  # noqa: E402
 from plan_tally import Tally  # noqa: E402
 from random_rules import Asked, answered, asked_at_random  # noqa: E402
 from rules_by_hand import ByHand  # noqa: E402
 
-from genrecourse import GenRe, load  # noqa: E402
 from genrecourse.evaluation import Case, make_case  # noqa: E402
 from genrecourse.methods.base import Method  # noqa: E402
 
@@ -94,17 +93,6 @@ def looked_at(case: Case, method: Method, setting: str, folder: Path | None) -> 
 
 
 # ---- a data set ----------------------------------------------------------------------------------
-
-
-def fitted(case: Case, folder: Path | None) -> Method:
-    if folder is not None and (folder / "model").exists():
-        return load(folder / "model", classifier=case.h)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*left out of training")
-        method = GenRe(case.h, case.schema, seed=case.seed).fit(case.X, case.y)
-    if folder is not None:
-        method.save(folder / "model")
-    return method
 
 
 def line(case: Case, rejected: int, setting: str, tally: Tally) -> dict[str, Any]:
@@ -164,10 +152,10 @@ def main() -> None:
     for name in options.datasets.split(","):
         whole = make_case(name, options.seed, rows=None)
         case = replace(whole, people=whole.people.iloc[: options.rows])
-        folder = options.folder and options.folder / f"{name}-{options.seed}"
+        folder = options.folder and place(options.folder, case)
         if folder:
             folder.mkdir(parents=True, exist_ok=True)
-        method = fitted(case, folder)
+        method = fitted(case, options.folder)
         for setting in SETTINGS:
             tally = looked_at(case, method, setting, folder)
             keep(line(case, len(whole.people), setting, tally))

@@ -19,18 +19,18 @@ from __future__ import annotations
 import argparse
 import json
 import time
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kept import fitted
 
-from genrecourse import GenRe, Policy, UserError, load
+from genrecourse import GenRe, Policy, UserError
 from genrecourse.constraints import Rules
 from genrecourse.encoding import TableEncoder, unchanged
 from genrecourse.evaluation import Case, make_case, measure, summarise
-from genrecourse.methods.base import Method, same_layout
+from genrecourse.methods.base import same_layout
 from genrecourse.requests import compile_constraints
 
 HERE = Path(__file__).parent
@@ -49,17 +49,6 @@ def under_policy(case: Case, policy: Policy) -> Case:
     return replace(case, schema=schema, encoder=encoder)
 
 
-def fitted(case: Case, asked: argparse.Namespace, lenient: bool) -> Method:
-    """GenRe on a case, or what `benchmarks/plans.py --folder` has kept of it."""
-    kept = asked.folder and asked.folder / f"{case.name}-{case.seed}" / "model"
-    if kept and kept.exists() and lenient:
-        return load(kept, classifier=case.h)
-    params = GenRe._test_params() if asked.quick else {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return GenRe(case.h, case.schema, seed=case.seed, **params).fit(case.X, case.y)
-
-
 def run(
     case: Case,
     policy: Policy,
@@ -69,7 +58,9 @@ def run(
 ) -> Any:
     """One line: GenRe on a case, judged; `strict` is the case whose rules decide who has a plan."""
     started = time.perf_counter()
-    method = fitted(case, asked, lenient=case is not strict)
+    params = GenRe._test_params() if asked.quick else {}
+    # kept is what has the data set's own schema
+    method = fitted(case, None if case is strict else asked.folder, **params)
     X_plus = method.recourse(case.people, **request)
     line: dict[str, Any] = summarise(measure(case, X_plus))
     kept = allowed(strict, policy, X_plus)

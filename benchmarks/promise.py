@@ -17,17 +17,17 @@ from __future__ import annotations
 import argparse
 import json
 import time
-import warnings
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kept import fitted
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from genrecourse import METHODS, load
+from genrecourse import METHODS, GenRe
 from genrecourse.comparison.intervals import clustered, over_seeds
 from genrecourse.datasets import DATASETS
 from genrecourse.evaluation import Case, make_case
@@ -74,21 +74,10 @@ def without(case: Case, method: Method) -> dict[str, Any]:
     }
 
 
-def fitted(case: Case, options: argparse.Namespace) -> Method:
-    """The method on this case, or the one that `benchmarks/plans.py --folder` has kept of it."""
-    kept = options.folder and options.folder / f"{case.name}-{case.seed}" / "model"
-    if kept and kept.exists() and options.protocol:
-        return load(kept, classifier=case.h)
-    make = METHODS[options.method]
-    settings = make._test_params() if options.tiny else {}  # type: ignore[attr-defined]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*left out of training")
-        return make(case.h, case.schema, seed=case.seed, **settings).fit(case.X, case.y)
-
-
 def run(options: argparse.Namespace) -> list[dict[str, Any]]:
     case = make_case(options.dataset, options.seed, rows=options.rows, nested=not options.protocol)
-    method = fitted(case, options)
+    settings = GenRe._test_params() if options.tiny else {}
+    method = fitted(case, options.folder, options.method, **settings)
     known = {
         "dataset": case.name,
         "seed": case.seed,
@@ -163,6 +152,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="models that benchmarks/plans.py has kept")
     parser.add_argument("--draw", action="store_true", help="the picture of what was run")
     options = parser.parse_args()
+    if options.tiny and options.method != "genre":
+        parser.error(f"--tiny is about GenRe's net, and --method is {options.method}")
     if options.dataset is not None:
         lines = run(options)
         show(lines)
