@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +27,8 @@ from kept import fitted
 
 from genrecourse import GenRe, Policy, UserError
 from genrecourse.constraints import Rules
-from genrecourse.encoding import TableEncoder, unchanged
-from genrecourse.evaluation import Case, make_case, measure, summarise
-from genrecourse.methods.base import same_layout
+from genrecourse.encoding import unchanged
+from genrecourse.evaluation import Case, make_case, measure, summarise, with_schema
 from genrecourse.requests import compile_constraints
 
 HERE = Path(__file__).parent
@@ -38,15 +36,6 @@ RESULTS = HERE / "results" / "policies.json"
 POLICIES = {"german": "german", "adult": "adult", "adult-carla": "adult", "compas": "compas"}
 POLICIES["heloc"] = "heloc"
 SHOWN = ("score", "val", "lof", "cost", "h_valid", "changes")
-
-
-def under_policy(case: Case, policy: Policy) -> Case:
-    """The same case with the policy's schema; the judge must read the same columns."""
-    schema = policy.schema(case.X, base=case.schema)
-    encoder = TableEncoder(schema).fit(case.X)
-    if not same_layout(encoder, case.encoder):
-        raise SystemExit(f"{case.name}: the policy lays features out otherwise than the data set")
-    return replace(case, schema=schema, encoder=encoder)
 
 
 def run(
@@ -86,7 +75,7 @@ def allowed(strict: Case, policy: Policy, X_plus: Any) -> np.ndarray:
 def compared(name: str, seed: int, asked: argparse.Namespace) -> list[dict[str, Any]]:
     policy = Policy.read(HERE.parent / "policies" / f"{POLICIES[name]}.toml")
     case = make_case(name, seed, rows=asked.rows, nested=asked.nested)
-    strict = under_policy(case, policy)
+    strict = with_schema(case, policy.schema(case.X, base=case.schema))
     lines = []
     for setting, each, request in (("lenient", case, {}), ("policy", strict, policy.request)):
         head = {"dataset": name, "seed": seed, "people": len(case.people), "setting": setting}

@@ -21,7 +21,9 @@ from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.plans import Change, Plan
 from genrecourse.plots import before_after, svg
+from genrecourse.policy import Policy
 from genrecourse.report import report_html, score_table, write_report
+from genrecourse.requests import Constraints
 from genrecourse.schema import Feature
 from genrecourse.wording import english
 
@@ -118,6 +120,19 @@ def test_further_plans_stand_below_the_first(method: GenRe, people: pd.DataFrame
     assert f"All {sum(max(1, len(plan.every)) for plan in plans)} plans" in text
 
 
+def test_rules_bind_the_plans_of_a_report_and_its_draws(
+    method: GenRe, people: pd.DataFrame
+) -> None:
+    first, last = people.index[0], people.index[-1]
+    asked = {plan.person: {c.feature.name for c in plan.changes} for plan in method.plans(people)}
+    locks = {label: Constraints(lock=asked[label]) for label in (first, last)}
+    plans = method.plans(people, constraints=locks)
+    assert plans.of(first) != method.plans(people).of(first)
+    text = words(report_html(method, people, shown=2, constraints=locks))
+    for plan in plans:
+        assert all(change.to_text() in text for change in plan.changes)
+
+
 def test_the_pictures_are_there(page: str, method: GenRe, people: pd.DataFrame) -> None:
     shown = [plan for plan in method.plans(people)[:6] if plan.status == "ok"]
     drawn = pictures(page)
@@ -186,14 +201,10 @@ def test_the_demo_tells_plans_scores_and_what_is_next(
     def quick_case(name: str, seed: int, rows: int | None) -> Case:
         return make_case(name, seed, rows=12)
 
-    def copies(case: Case) -> pd.DataFrame:
-        return case.people
-
     def quick(classifier: object, schema: object, **options: object) -> GenRe:
         return GenRe(classifier, schema, **options, **GenRe._test_params())
 
     monkeypatch.setattr(demo, "make_case", quick_case)
-    monkeypatch.setattr(demo, "ceiling", copies)
     monkeypatch.setattr(demo, "GenRe", quick)
     console = Console(width=100, record=True, file=io.StringIO())
     demo.run_demo(tmp_path / "demo", console=console, people=2)
@@ -201,8 +212,17 @@ def test_the_demo_tells_plans_scores_and_what_is_next(
     assert said.count("Person ") == 2
     assert "/12)" in said
     assert "report.html" in said
+    assert "policy.toml" in said
     assert "genrecourse schema YOUR.csv" in said
     assert max(map(len, said.splitlines())) <= 100
     page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
     assert "CC BY 4.0" in page
-    assert "All 12 plans" in page
+    policy = Policy.read(tmp_path / "demo" / "policy.toml")
+    labels = [policy.stated.features[name].wording for name in policy.stated.rules.lock]
+    assert "credit history" in labels
+    assert not [label for label in labels if re.search(f"{label}: [^;]*→", words(page))]
+
+
+def test_the_demo_holds_to_the_example_policy() -> None:
+    example = Path(__file__).parents[1] / "policies" / "german.toml"
+    assert demo.POLICY.read_bytes() == example.read_bytes()

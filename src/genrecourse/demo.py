@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,24 +17,26 @@ from rich.table import Table
 from rich.text import Text
 
 from genrecourse.datasets import DATASETS
-from genrecourse.evaluation import Case, ceiling, make_case, measure, summarise
+from genrecourse.evaluation import Case, make_case, measure, summarise, with_schema
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import GenRe
+from genrecourse.policy import Policy
 from genrecourse.report import score_table, write_report
 from genrecourse.terminal import own_warnings, panel
 
 NAME = "german"
+POLICY = Path(__file__).parent / "data" / f"{NAME}.toml"
+PLANS = 2  # a person
 SCORES_NOTE = (
-    "The nearest neighbour copies the cheapest accepted training row that has the same fixed "
-    "features, and finds none for some people. The ceiling does so with the judge's knowledge: the "
-    "most that copying reaches, which a method that builds rows of its own may pass."
+    "Both keep the policy. The nearest neighbour copies the cheapest accepted training row, but "
+    "for what may not change; where the model turns every such row down, people are scored as "
+    "they are today."
 )
 LIMITS = (
     "The data are from the 1970s and several columns are known to be mislabelled: they are good "
     "for trying software on, not for learning about people.",
-    "This demo fixes only age, personal status and foreign worker. The rest is left free, so that "
-    "a plan may ask for what nobody can do at will, such as another credit history. In your own "
-    "schema, fix it or give it a direction.",
+    "What may be asked of people is the policy's decision, not the method's: policy.toml, beside "
+    "this page, says what a bank could hold to, and why. Without one, everything may change.",
 )
 
 
@@ -42,24 +45,25 @@ def run_demo(
 ) -> None:
     """Fit GenRe on German credit, tell a few plans and the scores, and write a report."""
     started = time.perf_counter()
-    entry = DATASETS[NAME]
+    entry, policy = DATASETS[NAME], Policy.read(POLICY)
     console.rule("genrecourse demo: German credit")
     with _step(console, "a model that decides, and a judge that nobody sees"):
         case = make_case(NAME, seed, rows=None)
+        case = with_schema(case, policy.schema(case.X, base=case.schema))
     console.print(
         f"  {len(case.X):,} training rows; the model turns down {len(case.people):,} of the test "
-        "rows. What would change its decision?"
+        "rows. What would change its decision, of what a bank may ask for?"
     )
     with _step(console, "GenRe learns from the people who were accepted", live=False):
         method = GenRe(case.h, case.schema, seed=seed, progress=console.is_terminal)
         method.fit(case.X, case.y)
     with _step(console, f"plans, of which these are the first {people}"):
-        plans = method.plans(case.people.iloc[:people])
+        plans = method.plans(case.people.iloc[:people], PLANS, **policy.request)
     console.print()
     for i, plan in enumerate(plans):
         console.print(panel(case.schema, case.people.iloc[i], plan))
     with _step(console, "the scores, beside those of nearest neighbours"):
-        scores = _scores(case, method)
+        scores = _scores(case, method, policy)
     console.print(Padding(_score_table(scores), (1, 0)))
     console.print(Text(f"n: people. {SCORES_NOTE}\n", style="dim"))
     with _step(console, "the report"):
@@ -69,6 +73,8 @@ def run_demo(
             case.people,
             title="German credit: what would change the decision?",
             shown=people,
+            n=PLANS,
+            **policy.request,
             scores=scores,
             scores_note=SCORES_NOTE,
             facts={
@@ -80,6 +86,7 @@ def run_demo(
             },
             limits=LIMITS,
         )
+        shutil.copyfile(POLICY, folder / "policy.toml")
     console.print(_next(path))
 
 
@@ -98,12 +105,12 @@ def _step(console: Console, what: str, live: bool = True) -> Iterator[None]:
         console.print(Padding(Text(f"note: {note}", style="dim"), (0, 0, 0, 2)))
 
 
-def _scores(case: Case, method: GenRe) -> pd.DataFrame:
+def _scores(case: Case, method: GenRe, policy: Policy) -> pd.DataFrame:
     nearest = METHODS["nnr-auto"](case.h, case.schema, seed=case.seed).fit(case.X, case.y)
+    asked = {"constraints": policy.constraints}
     found = {
-        "GenRe": method.recourse(case.people),
-        "nearest neighbour": nearest.recourse(case.people),
-        "ceiling": ceiling(case),
+        "GenRe": method.recourse(case.people, **asked),
+        "nearest neighbour": nearest.recourse(case.people, **asked),
     }
     return pd.DataFrame(
         {name: summarise(measure(case, X_plus)) for name, X_plus in found.items()}
@@ -124,6 +131,8 @@ def _next(path: Path) -> Panel:
     said = Text.assemble(
         "The report, to open in a browser: ",
         (str(path), "bold"),
+        "\nThe policy that the plans keep, to begin your own from: ",
+        (str(path.with_name("policy.toml")), "bold"),
         "\n\nNow your own table. Read off what its columns are, and say what may change:\n",
         ("  genrecourse schema YOUR.csv --target OUTCOME -o schema.json", "cyan"),
         "\nLearn from it:\n",

@@ -26,7 +26,7 @@ from genrecourse.encoding import TOLERANCE, Array, TableEncoder
 from genrecourse.errors import UserError
 from genrecourse.genre.pairs import blocks, make_targets
 from genrecourse.judge import CrossFittedJudge, Judge, Neighbours, TrueJudge, Witnesses, fit_lof
-from genrecourse.methods.base import Method, reading
+from genrecourse.methods.base import Method, reading, same_layout
 from genrecourse.metrics import METRICS, Outcome
 from genrecourse.schema import Feature, Schema
 
@@ -69,6 +69,17 @@ class Case:
     h_config: MLPConfig  # how h was trained
     judge_rows: Array  # of Z, training and test: what the gold judge was fitted on ...
     judge_labels: np.ndarray  # ... and their real outcomes
+
+
+def with_schema(case: Case, schema: Schema) -> Case:
+    """The same case for methods that are held to other rules; its judge reads the same columns."""
+    encoder = TableEncoder(schema).fit(case.X)
+    if not same_layout(encoder, case.encoder):
+        raise UserError(
+            f"the judge of '{case.name}' cannot read rows by this schema: it lays features out "
+            "otherwise than the data set's; keep its names, kinds and categories"
+        )
+    return replace(case, schema=schema, encoder=encoder)
 
 
 def make_case(

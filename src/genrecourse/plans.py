@@ -291,7 +291,7 @@ class Plan:
             )
         for name, share in (("retrained", self.retrained), ("imprecise", self.imprecise)):
             if share is not None:
-                low, high = self._percent(share.low), self._percent(share.high)
+                low, high = (f"{100 * end:.0f}" for end in (share.low, share.high))
                 said.append(words(f"plan.{name}", k=share.k, n=share.n, low=low, high=high))
         return said
 

@@ -20,6 +20,7 @@ from genrecourse import plots
 from genrecourse.methods.base import Method
 from genrecourse.page import bullets, document, header, notes, picture, section, table
 from genrecourse.plans import Plan, Plans, in_words
+from genrecourse.requests import read_constraints
 from genrecourse.schema import Schema
 from genrecourse.wording import Wording, english
 
@@ -42,6 +43,8 @@ def report_html(
     title: str | None = None,
     shown: int = 3,
     n: int = 1,
+    constraints: Any = None,
+    promise: float | None = None,
     scores: pd.DataFrame | None = None,
     scores_note: str = "",
     facts: Mapping[str, str] | None = None,
@@ -50,18 +53,19 @@ def report_html(
 ) -> str:
     """The whole page.
 
-    people: rows whom h turned down; the first `shown` of them are told in full. n: plans a person.
+    people: rows whom h turned down; the first `shown` of them are told in full.
+    n, constraints, promise: plans a person, rules and promise, as `Method.plans` takes them.
     scores: one row a method, with the columns of `SCORES` and n, as `evaluation.summarise` gives;
         scores_note says what the other methods are.
     facts, limits: what else to say about how it was made, and about what it does not mean.
     """
     words = Wording.of(language)
     title = title or words("report.title")
-    plans = method.plans(people, n, language=words)
+    plans = method.plans(people, n, constraints, promise=promise, language=words)
     limits = (*words.under("report.limit").values(), *limits)
     parts = [
         _head(title, plans, words),
-        _few(method, people.iloc[:shown], plans[:shown], len(people), words),
+        _few(method, people, plans[:shown], constraints, words),
         _asked_most(method.schema_, plans, words),
         _all(plans, words),
         "" if scores is None else _scores(scores, scores_note, words),
@@ -90,8 +94,14 @@ def _head(title: str, plans: Plans, words: Wording) -> str:
     return header(words("report.eyebrow"), title, words("report.lead"), tiles)
 
 
-def _few(method: Method, people: pd.DataFrame, plans: Plans, total: int, words: Wording) -> str:
-    draws = method.draws(people) if hasattr(method, "draws") else None
+def _few(
+    method: Method, people: pd.DataFrame, plans: Plans, constraints: Any, words: Wording
+) -> str:
+    total, people = len(people), people.iloc[: len(plans)]
+    draws = None
+    if hasattr(method, "draws"):
+        rules = None if constraints is None else read_constraints(constraints).only(people.index)
+        draws = method.draws(people, constraints=rules)
     cards = []
     for i, plan in enumerate(plans):
         some = None

@@ -151,6 +151,12 @@ class PerPerson(BaseModel):
         }
         return PerPerson(people=people, default=self.default.also(other.default))
 
+    def only(self, index: pd.Index) -> PerPerson:
+        """What binds the people of a part of the table."""
+        there = {str(plain(label)) for label in index}
+        people = {label: own for label, own in self.people.items() if str(plain(label)) in there}
+        return PerPerson(people=people, default=self.default)
+
 
 def read_constraints(given: Any) -> PerPerson:
     """From what a user may give: constraints for all, by index label, or either as plain data.
@@ -726,4 +732,9 @@ def _build(model: Any, data: Any) -> Any:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         said = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            said = (
+                f"no such rule; there are {', '.join(Constraints.model_fields)}, and rules of "
+                'single people are {"people": {index label: rules}}'
+            )
         raise UserError(f"constraints{': ' + where if where else ''}: {said}") from None

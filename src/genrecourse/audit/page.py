@@ -56,11 +56,11 @@ def audit_html(audit: Audit, title: str) -> str:
 def write_image(audit: Audit, path: str | Path) -> None:
     """Shares, cost and changes by group, as PNG."""
     draws = {
-        f"{audit.metric(name).title} (of {audit.metric(name).counted})": _drawing(audit, name)
+        f"{audit.metric(name).title}\n(of {audit.metric(name).counted})": _drawing(audit, name)
         for name in IMAGE
         if name in audit.metrics
     }
-    plots.save(plots.panels(draws, WIDTH, _height(audit) + 0.2), Path(path))
+    plots.save(plots.panels(draws, WIDTH, _height(audit) + 0.35), Path(path))
 
 
 # ---- the sections ---------------------------------------------------------------------------
