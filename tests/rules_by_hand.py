@@ -62,9 +62,17 @@ class ByHand:
             a, b = x[f.name], x_plus[f.name]
             if a == b or f.role not in ("mutable", "immutable"):
                 continue
-            has_distance = not (f.is_category or a is None or b is None)
-            total += f.cost_weight * (abs(a - b) / self.span[f.name] if has_distance else 1.0)
+            share = 1.0
+            if not (f.is_category or a is None or b is None):
+                share = abs(self._meant(f, a) - self._meant(f, b)) / self.span[f.name]
+            total += f.cost_weight * share
         return total
+
+    def _meant(self, f: Feature, value: float) -> float:
+        """The number that a cell stands for: 100,000.078125 is how single precision has
+        100,000.08."""
+        on_grid = value if f.decimals is None else round(value, f.decimals)
+        return on_grid if abs(on_grid - value) <= self.slack[f.name] else value
 
     def changed(self, x: Row, x_plus: Row) -> set[str]:
         """What the person changes; what moves by itself is nobody's change."""

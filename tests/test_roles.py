@@ -153,6 +153,17 @@ def test_both_ways_of_checking_see_what_is_out_of_place(
     assert not RULES.feasible(ENCODER.features(before), ENCODER.features(after)).any()
 
 
+def test_a_formula_with_a_missing_part_has_no_value_in_either_way_of_checking() -> None:
+    before = pd.DataFrame({"a": [1.0, 2.0, 5.0], "b": [np.nan, 3.0, 4.0]})
+    before["most"] = np.maximum(before["a"], before["b"])
+    schema = Schema.infer(before).with_feature("most", role="derived", formula="max(a, b)")
+    encoder = TableEncoder(schema).fit(before)
+    F, F_plus = encoder.features(before), encoder.features(before.assign(a=4.0))
+    after = encoder.decode(encoder.from_features(Rules(encoder).settle(F, F_plus)), like=before)
+    assert after["most"].isna().tolist() == [True, False, False]
+    assert not broken_rules(schema, before, after)["follows"].to_numpy().any()
+
+
 def test_both_ways_of_checking_agree_on_random_rows() -> None:
     """The library's own rules and those of `checks`, which share no code."""
     rng = np.random.default_rng(1)

@@ -290,7 +290,9 @@ def _worked_out(node: ast.expr, values: Mapping[str, float]) -> float:
             case ast.UnaryOp(op=ast.USub(), operand=inner):
                 return -_worked_out(inner, values)
             case ast.Call(func=ast.Name(id=name), args=arguments):
-                return float(_FUNCTIONS[name](*(_worked_out(each, values) for each in arguments)))
+                known = [_worked_out(each, values) for each in arguments]
+                # Python's max(1, nan) is 1; a formula with a part that is missing has no value
+                return math.nan if any(map(math.isnan, known)) else float(_FUNCTIONS[name](*known))
             case ast.BinOp(left=left, op=sign, right=right):
                 a, b = _worked_out(left, values), _worked_out(right, values)
                 signs = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
