@@ -139,6 +139,18 @@ def test_plans_as_json_and_parquet_say_the_same(model: Path) -> None:
     assert [len(p["changes"]) for p in listed] == table["plan"].str.count(" → ").tolist()
 
 
+def test_plans_as_a_page_are_of_those_who_were_turned_down(model: Path) -> None:
+    loans(30, seed=1).to_csv("people.csv", index=False)
+    for name in ("plans.json", "plans.html"):
+        done = run("recourse", model, "people.csv", "-n", "2", "-o", name)
+        assert done.exit_code == 0, (done.output, done.exception)
+    listed = json.loads(Path("plans.json").read_text())
+    down = [plan for plan in listed if plan["status"] != "already-accepted"]
+    page = Path("plans.html").read_text(encoding="utf-8")
+    assert 0 < len(down) < 30
+    assert f"of {len(down)} in the table" in page
+
+
 def test_several_plans_a_person_are_lines_of_their_own(model: Path, tmp_path: Path) -> None:
     loans(30, seed=1).to_csv("people.csv", index=False)
     for name in ("plans.json", "plans.csv"):

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from genrecourse import demo
 from genrecourse.checks import Example, example_score, make_example
+from genrecourse.errors import UserError
 from genrecourse.evaluation import Case, make_case
 from genrecourse.methods.base import Method
 from genrecourse.methods.genre import GenRe
@@ -131,6 +132,17 @@ def test_rules_bind_the_plans_of_a_report_and_its_draws(
     text = words(report_html(method, people, shown=2, constraints=locks))
     for plan in plans:
         assert all(change.to_text() in text for change in plan.changes)
+
+
+def test_a_report_is_about_those_who_were_turned_down(method: GenRe, example: Example) -> None:
+    everybody = example.people
+    accepted = example_score(everybody) > 0.5
+    assert 0 < accepted.sum() < len(everybody)
+    text = words(report_html(method, everybody, shown=1))
+    assert f"of {(~accepted).sum()} in the table" in text
+    assert "nothing needs to change" not in text
+    with pytest.raises(UserError, match=f"accepts all {accepted.sum()} rows"):
+        report_html(method, everybody[accepted])
 
 
 def test_the_pictures_are_there(page: str, method: GenRe, people: pd.DataFrame) -> None:

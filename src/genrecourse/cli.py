@@ -270,7 +270,9 @@ def fit(
 def recourse(
     model: ModelFolder,
     applicants: TableFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Plans: .csv, .parquet or .json.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Plans: .csv, .parquet, .json or .html.")
+    ],
     n: HowMany = 1,
     fewest_changes: Fewest = False,
     policy: PolicyFile = None,
@@ -286,14 +288,21 @@ def recourse(
     status, reason, number of the plan, scores, cost, the plan in words, what then follows, what it
     bears (its promise, the shares of retrained models and of imprecise tries that accept it), what
     it is not, and the features as they would be. A .json has the plans with each change, and the
-    rules that stand in the way.
+    rules that stand in the way. A .html is a report to read, about those who were turned down.
     """
-    check_output(output, (".json",))
+    check_output(output, (".json", ".html"))
     fitted = load(model, _given(classifier))
     X = _people(applicants, fitted.schema_)
     asked = _request(policy, fitted, promise, delta)
     asked |= _ruled(rules, asked, X.index)
-    plans = fitted.plans(X, n, fewest_changes=fewest_changes, language=language, **asked)
+    asked |= {"n": n, "fewest_changes": fewest_changes, "language": language}
+    if output.suffix.lower() == ".html":
+        from genrecourse.report import report_html  # brings matplotlib: slow to import
+
+        write_text(report_html(fitted, X, **asked), output)
+        out.print(f"the report, to open in a browser: {output}")
+        return
+    plans = fitted.plans(X, **asked)
     if output.suffix.lower() == ".json":
         write_text(plans.to_json() + "\n", output)
     else:

@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from genrecourse import plots
+from genrecourse.errors import UserError
 from genrecourse.methods.base import Method
 from genrecourse.page import bullets, document, header, notes, picture, section, table
 from genrecourse.plans import Plan, Plans, in_words
@@ -42,30 +43,29 @@ def report_html(
     *,
     title: str | None = None,
     shown: int = 3,
-    n: int = 1,
-    constraints: Any = None,
-    promise: float | None = None,
     scores: pd.DataFrame | None = None,
     scores_note: str = "",
     facts: Mapping[str, str] | None = None,
     limits: Sequence[str] = (),
     language: str | Path | Wording = "en",
+    **request: Any,
 ) -> str:
     """The whole page.
 
-    people: rows whom h turned down; the first `shown` of them are told in full.
-    n, constraints, promise: plans a person, rules and promise, as `Method.plans` takes them.
+    people: whom h accepts is left out; of the others the first `shown` are told in full.
+    request: options of `Method.plans`: n, constraints, promise and the like.
     scores: one row a method, with the columns of `SCORES` and n, as `evaluation.summarise` gives;
         scores_note says what the other methods are.
     facts, limits: what else to say about how it was made, and about what it does not mean.
     """
     words = Wording.of(language)
     title = title or words("report.title")
-    plans = method.plans(people, n, constraints, promise=promise, language=words)
+    plans = method.plans(people, language=words, **request)
+    people, plans = _turned_down(people, plans)
     limits = (*words.under("report.limit").values(), *limits)
     parts = [
         _head(title, plans, words),
-        _few(method, people, plans[:shown], constraints, words),
+        _few(method, people, plans[:shown], request.get("constraints"), words),
         _asked_most(method.schema_, plans, words),
         _all(plans, words),
         "" if scores is None else _scores(scores, scores_note, words),
@@ -74,6 +74,18 @@ def report_html(
         section(words("report.limits"), bullets(limits)),
     ]
     return document(title, parts, words("code"))
+
+
+def _turned_down(people: pd.DataFrame, plans: Plans) -> tuple[pd.DataFrame, Plans]:
+    asking = [plan.status != "already-accepted" for plan in plans]
+    if not any(asking):
+        raise UserError(
+            f"the model accepts all {len(people):,} rows: a report is about people whom it turned "
+            "down"
+        )
+    return people[asking], Plans(
+        tuple(plan for plan, asks in zip(plans, asking, strict=True) if asks)
+    )
 
 
 # ---- the sections ---------------------------------------------------------------------------
