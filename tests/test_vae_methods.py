@@ -392,6 +392,19 @@ def test_cruds_starts_at_the_favourable_centre_and_keeps_the_cheapest_on_its_way
     assert np.allclose(x_plus["b"], x["b"], atol=0.03)
 
 
+def test_cruds_starts_again_for_those_who_were_not_accepted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    method = in_the_plane("cruds", Slope(10.0, 0.5), lr=0.001, steps=1)
+    method.vae_.encode = lambda Z, y: Z + 0.35
+    monkeypatch.setattr(cruds, "APART", 0.1)  # the favourable centre is where h rejects
+    x = pd.DataFrame({"a": [0.2, 0.1], "b": [0.4, 0.3]})
+    # where x is, the first is accepted; of the second, the nearest to it is kept
+    np.testing.assert_allclose(method.recourse(x)["a"], [0.55, 0.46], atol=0.01)
+    monkeypatch.setattr(cruds, "APART", -0.8)
+    np.testing.assert_allclose(method.recourse(x)["a"], [0.55, 0.8], atol=0.01)
+
+
 # ---- lam at each request ----------------------------------------------------------------------
 
 

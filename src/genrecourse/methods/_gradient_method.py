@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,10 +62,18 @@ class GradientMethod(Method):
 
         loss and rank are given each row's lam. Halved, it never becomes a reward for distance.
         """
-        Z_plus, best, left = Z.copy(), np.full(len(Z), np.inf), np.arange(len(Z))
-        for turn in range(rounds):
+
+        def search(turn: int, left: np.ndarray) -> Found:
             each = np.full(len(left), lam * 0.5**turn)
-            found = self._search(Z[left], loss, rank, per_row=[each], **settings)
+            return self._search(Z[left], loss, rank, per_row=[each], **settings)
+
+        return self._until_accepted(Z, [partial(search, turn) for turn in range(rounds)])
+
+    def _until_accepted(self, Z: Array, searches: Iterable[Callable[[np.ndarray], Found]]) -> Array:
+        """The best of several searches, each for the rows that those before it left rejected."""
+        Z_plus, best, left = Z.copy(), np.full(len(Z), np.inf), np.arange(len(Z))
+        for search in searches:
+            found = search(left)
             better = found.rank < best[left]
             Z_plus[left[better]], best[left[better]] = found.Z_plus[better], found.rank[better]
             left = left[found.rank >= REJECTED]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from genrecourse.artifact import under, weights, within
 from genrecourse.encoding import Array
 from genrecourse.methods._gradient_method import GradientMethod, ell
-from genrecourse.methods._gradient_search import SURELY, Optimizer, Rank, attempt
+from genrecourse.methods._gradient_search import SURELY, Found, Optimizer, Rank, attempt
 from genrecourse.methods._vae import Make, VAEConfig, fit_vae, in_chunks, restore_vae
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import check_settings
@@ -50,7 +51,7 @@ class LatentDescent(GradientMethod):
 
     @abstractmethod
     def _codes(self, Z: Tensor) -> Tensor:
-        """(n, moving + fixed) a person's place in the latent space; what moves comes first."""
+        """(n, moving + fixed) a person's place in the latent space; what can move comes first."""
 
     @abstractmethod
     def _n_moving(self) -> int:
@@ -87,18 +88,27 @@ class LatentDescent(GradientMethod):
     def _recourse(self, Z: Array, noise: KeyedNoise, *, lam: float | None = None) -> Array:
         lam = self.lam if lam is None else float(lam)
         codes, k = in_chunks(self._codes, Z), self._n_moving()
-        found = self._search(
-            Z,
-            self._loss(lam),
-            self._rank(lam),
-            start=codes[:, :k],
-            decode=self._decoder(),
-            per_row=[codes[:, k:], Z],
-            steps=self.steps,
-            lr=self.lr,
-            optimizer=self._optimizer,
-        )
-        return found.Z_plus
+        decode = self._decoder()
+
+        def search(start: Array, left: np.ndarray) -> Found:
+            return self._search(
+                Z[left],
+                self._loss(lam),
+                self._rank(lam),
+                start=start[left],
+                decode=decode,
+                per_row=[codes[left, k:], Z[left]],
+                steps=self.steps,
+                lr=self.lr,
+                optimizer=self._optimizer,
+            )
+
+        starts = self._starts(codes[:, :k])
+        return self._until_accepted(Z, [partial(search, start) for start in starts])
+
+    def _starts(self, moving: Array) -> list[Array]:
+        """(n, moving) where a search begins, and begins again for rows that did not get there."""
+        return [moving]
 
     def _decoder(self) -> Callable[..., Tensor]:
         """decode(what moves, what is fixed, Z), in the search's double precision."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 from genrecourse.methods._gradient_search import Optimizer, Rank, cheapest_valid
 from genrecourse.methods._latent_descent import LatentDescent
@@ -32,8 +34,10 @@ class CRUDS(LatentDescent):
 
     Departs from public versions: w starts at the centre of its prior for favourable outcomes, not
     at random (from where x is, a quarter of the people of nested compas never got out of the region
-    that h rejects); immutables are told to the decoder instead of overwritten afterwards; distance
-    is the schema's cost, not squared; for how long the VAE is trained, see `VAEConfig`.
+    that h rejects), and who is not accepted from there starts again where x is, and then at the
+    other centre: h may have learned otherwise than the VAE which way is favourable. Immutables are
+    told to the decoder instead of overwritten afterwards; distance is the schema's cost, not
+    squared; for how long the VAE is trained, see `VAEConfig`.
 
     lam: the price of a unit of cost; `recourse(X, lam=...)` asks for another.
     lr, steps: of RMSprop, in the latent space.
@@ -88,9 +92,12 @@ class CRUDS(LatentDescent):
         return as_inputs(rows.Z), y, weight
 
     def _codes(self, Z: Tensor) -> Tensor:
-        codes = self.vae_.encode(Z, torch.zeros(len(Z)))
-        wanted = torch.full((len(Z), N_RELEVANT), APART)
-        return torch.cat([wanted, codes[:, N_RELEVANT:]], dim=1)
+        codes: Tensor = self.vae_.encode(Z, torch.zeros(len(Z)))
+        return codes
+
+    def _starts(self, moving: Array) -> list[Array]:
+        """The centre for favourable outcomes, where x is, and the other centre."""
+        return [np.full_like(moving, APART), moving, np.full_like(moving, -APART)]
 
     def _rank(self, lam: float) -> Rank:
         return cheapest_valid(self.cost_)
