@@ -31,10 +31,13 @@ from genrecourse.methods.base import check_params
 PACKAGE = Path(genrecourse.methods.__file__).parents[1]
 BOUNDS = ("ceiling", "accepted")  # no methods: what copying can reach, and people accepted as is
 GIVEN = ("classifier", "schema", "seed", "progress")  # parameters that the comparison gives
-# Modules that run, show or store, and decide no result; all others are the source of one.
+# Modules that run, show or store, and decide no result; all others are the source of one. What is
+# compared is `recourse`: what `plans` puts around it decides none either.
 SHOWS = {
-    *("__main__", "cli", "demo", "web", "batch", "report", "tables", "terminal", "plots"),
+    *("__main__", "cli", "demo", "web", "batch", "report", "tables", "terminal", "plots", "page"),
     *("comparison", "audit", "checks"),
+    *("plans", "guarantee", "enumeration", "relaxations", "spread", "wording", "policy", "recheck"),
+    *("promise", "binomial", "juries", "heldout", "endurance"),
 }
 
 
