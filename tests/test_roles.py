@@ -77,6 +77,21 @@ def test_what_follows_is_computed_and_time_passes() -> None:
     assert (after["sex"] == X["sex"][:3]).all()
 
 
+def test_a_change_that_single_precision_cannot_tell_is_none() -> None:
+    before = pd.DataFrame(
+        {"debt": np.array([0.0, 6e5, 1e6], dtype=np.float32), "age": [20, 30, 40]}
+    )
+    schema = Schema.infer(before).with_feature("age", role="advances", horizon=1)
+    encoder = TableEncoder(schema).fit(before)
+    F = encoder.features(before)
+    for step, older in ((0.01, 0), (0.1, 1)):  # numbers around 600,000 are 0.06 apart
+        F_plus = F + np.array([step / 1e6, 0.0])
+        Z_plus = encoder.from_features(Rules(encoder).settle(F, F_plus))
+        after = encoder.decode(Z_plus, like=before)
+        assert after["age"][1] == 30 + older
+        assert (after["debt"][1] != before["debt"][1]) == older
+
+
 def test_nobody_chooses_what_follows() -> None:
     """A method that proposes a ratio or an age is not listened to."""
     pd.testing.assert_frame_equal(settled({"ratio": 0.01, "age": 33}), X[:3])

@@ -35,10 +35,16 @@ class Block:
     span: float = 1.0
     has_flag: bool = False  # a number with a second column that says "missing"
     slack: float = TOLERANCE  # how far rounding to the column's dtype may carry a value
+    single: bool = False  # a number in single precision
 
     @property
     def columns(self) -> slice:
         return slice(self.start, self.stop)
+
+    def cells(self, scaled: Array) -> Array:
+        """Scaled numbers in their own unit, as the column's dtype can hold them."""
+        value = self.low + scaled * self.span
+        return value.astype(np.float32).astype(np.float64) if self.single else value
 
     @property
     def is_onehot(self) -> bool:
@@ -212,9 +218,9 @@ def _make_block(feature: Feature, column: pd.Series, start: int) -> Block:
     span = high - low if high > low else 1.0
     largest = max(abs(v) for v in (low, high, *(feature.range or ())) if np.isfinite(v))
     # 0.1 is 0.1000000015 in single precision, and no rule is broken by that
-    precision = 2.0**-23 if _numpy_dtype(column) == np.float32 else 2.0**-48
-    slack = TOLERANCE + precision * largest / span
-    return Block(start, start + 1 + feature.missing, 0, low, span, feature.missing, slack)
+    single = _numpy_dtype(column) == np.float32
+    slack = TOLERANCE + (2.0**-23 if single else 2.0**-48) * largest / span
+    return Block(start, start + 1 + feature.missing, 0, low, span, feature.missing, slack, single)
 
 
 def _check_column(feature: Feature, column: pd.Series) -> None:

@@ -61,7 +61,7 @@ class Follows:
             return F_plus
         F, F_plus = np.broadcast_arrays(F, F_plus)
         settled = np.where(self.mask, F, F_plus)
-        acted = ~unchanged(F, settled).all(axis=-1)
+        acted = ~self._same(F, settled).all(axis=-1)
         for j, horizon in self._horizon.items():
             settled[..., j] = np.where(acted, F[..., j] + horizon, F[..., j])
         for j in self._formulas:
@@ -110,8 +110,15 @@ class Follows:
         return block.slack + unit / block.span + CLOSE * (1.0 + size)
 
     def _parts_moved(self, j: int, F: Array, F_plus: Array) -> np.ndarray:
-        parts = self._parts[j]
-        return np.asarray(~unchanged(F[..., parts], F_plus[..., parts]).all(axis=-1))
+        return np.asarray(~self._same(F, F_plus)[..., self._parts[j]].all(axis=-1))
+
+    def _same(self, F: Array, F_plus: Array) -> np.ndarray:
+        """`unchanged`, and what single precision cannot tell apart is the same cell too."""
+        same = unchanged(F, F_plus)
+        for j, block in enumerate(self.blocks):
+            if block.single:
+                same[..., j] |= block.cells(F[..., j]) == block.cells(F_plus[..., j])
+        return same
 
     def _computed(self, j: int, F: Array) -> Array:
         """The formula of feature j, scaled and with the feature's decimals."""
