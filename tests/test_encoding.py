@@ -189,6 +189,28 @@ def test_a_level_that_the_applicants_categorical_lacks_is_added() -> None:
     assert out.dtype.categories.tolist() == ["b", "c"]
 
 
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (["low", "high"], ["low", "mid", "high"]),
+        (["mid"], ["low", "mid", "high"]),
+        (["high", "low"], ["high", "low", "mid"]),  # an order of their own stays as it is
+        (["low", "extra", "high"], ["low", "extra", "high", "mid"]),
+    ],
+)
+def test_a_level_that_is_added_stands_where_the_schema_has_it(
+    known: list[str], expected: list[str]
+) -> None:
+    X = pd.DataFrame({"f": ["low", "mid", "high"]})
+    feature = Feature(name="f", kind="category", categories=("low", "mid", "high"), ordered=True)
+    encoder = TableEncoder(Schema(features=(feature,))).fit(X)
+    theirs = pd.DataFrame({"f": pd.Categorical([known[0]] * 3, known, ordered=True)})
+    column = encoder.decode(encoder.encode(X), like=theirs)["f"]
+    assert column.tolist() == ["low", "mid", "high"]
+    assert column.cat.ordered
+    assert column.cat.categories.tolist() == expected
+
+
 def test_numbers_as_categories() -> None:
     feature = Feature(name="f", kind="category", categories=(1, 2, 3), missing=True)
     X = pd.DataFrame({"f": [1.0, NAN, 3.0, 2.0]})

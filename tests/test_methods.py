@@ -159,6 +159,18 @@ def test_the_rules_are_the_method_s_own_not_those_of_h(name: str) -> None:
     assert h.encoder is not method.encoder_
 
 
+def test_a_model_is_given_its_columns_in_the_table_s_order_whatever_the_schema_s() -> None:
+    def by_place(X: pd.DataFrame) -> np.ndarray:
+        return np.clip(X.to_numpy(dtype=float)[:, 0] / 10, 0, 1)  # a, as it was trained
+
+    other = Schema(features=tuple(reversed(SCHEMA.features)))
+    method = METHODS["nnr"](by_place, other).fit(TABLE, LABELS)
+    for person in (TABLE.iloc[:1], TABLE.iloc[:1][["b", "a"]]):
+        nearest_accepted = pd.DataFrame({"a": [6.0], "b": [0.0]})[list(person.columns)]
+        pd.testing.assert_frame_equal(method.recourse(person), nearest_accepted)
+        assert method.plans(person)[0].score_after == 0.6
+
+
 def test_levels_in_another_order_are_not_the_same_layout() -> None:
     X, y = two_groups()
     one = Schema.infer(X)

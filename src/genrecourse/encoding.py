@@ -172,7 +172,7 @@ class TableEncoder:
             column = like[feature.name].copy()
             moved = ~same[:, j]
             if moved.any():
-                column = _place(column, moved, _values(feature, block, F[moved, j]))
+                column = _place(feature, column, moved, _values(feature, block, F[moved, j]))
             columns[feature.name] = column
         return pd.DataFrame({name: columns[name] for name in like.columns}, index=like.index)
 
@@ -184,7 +184,7 @@ class TableEncoder:
         return pd.DataFrame(
             {
                 feature.name: _place(
-                    lent[feature.name], everything, _values(feature, block, F[:, j])
+                    feature, lent[feature.name], everything, _values(feature, block, F[:, j])
                 )
                 for j, (feature, block) in enumerate(zip(self.schema, self.blocks, strict=True))
             }
@@ -316,24 +316,36 @@ def _values(feature: Feature, block: Block, part: Array) -> Array | list[Any]:
     return np.where(np.abs(clean - value) <= TOLERANCE * max(block.span, 1.0), clean, value)
 
 
-def _place(column: pd.Series, moved: np.ndarray, new: Array | list[Any]) -> pd.Series:
+def _place(
+    feature: Feature, column: pd.Series, moved: np.ndarray, new: Array | list[Any]
+) -> pd.Series:
     """`column` with the moved cells replaced, in its own dtype where that can hold the values."""
     place = np.flatnonzero(moved)
     if isinstance(new, np.ndarray):
         return _place_numbers(column, place, new)
-    return _place_levels(column, place, new)
+    return _place_levels(feature, column, place, new)
 
 
-def _place_levels(column: pd.Series, place: np.ndarray, new: list[Any]) -> pd.Series:
+def _place_levels(
+    feature: Feature, column: pd.Series, place: np.ndarray, new: list[Any]
+) -> pd.Series:
     levels = list({(_kind(v), v): v for v in new}.values())
     if isinstance(column.dtype, pd.CategoricalDtype):
-        known = set(column.dtype.categories)
-        unknown = sorted((v for v in levels if v is not None and v not in known), key=str)
-        column = column.cat.add_categories(unknown) if unknown else column.copy()
+        column = column.cat.set_categories(_with_levels(feature, column, levels))
     else:
         column = column.copy() if _can_hold(column.dtype, levels) else column.astype(object)
     column.iloc[place] = pd.Series(new, dtype=column.dtype).array  # type: ignore[call-overload]
     return column
+
+
+def _with_levels(feature: Feature, column: pd.Series, levels: list[Any]) -> list[Any]:
+    """The categories of a column and some levels that it lacks, where the schema has them: in an
+    ordered column "mid" belongs between "low" and "high"."""
+    known = list(column.cat.categories)
+    lacking = [level for level in feature.categories if level in levels and level not in known]
+    both = [level for level in feature.categories if level in known or level in lacking]
+    in_order = [level for level in both if level in known] == known
+    return both if in_order else known + lacking
 
 
 def _can_hold(dtype: Any, levels: list[Any]) -> bool:

@@ -199,6 +199,12 @@ class Schema(BaseModel):
         features = tuple(changed if f.name == name else f for f in self.features)
         return _build(Schema, {"features": features})
 
+    def as_in(self, X: pd.DataFrame) -> Schema:
+        """The same features in the order of a table's columns, which a model may read by place."""
+        place = {name: k for k, name in enumerate(X.columns)}
+        order = sorted(self.features, key=lambda feature: place.get(feature.name, len(place)))
+        return self if order == list(self.features) else Schema(features=tuple(order))
+
     # ---- from a table -----------------------------------------------------------------------
 
     @classmethod

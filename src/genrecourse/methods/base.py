@@ -117,7 +117,7 @@ class Method(BaseEstimator):
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
         """Learn from a table. y: outcomes seen in the data; None: h's own decisions stand in."""
         self._fitted = False
-        self.schema_ = self.schema if self.schema is not None else Schema.infer(X)
+        self.schema_ = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
         self.encoder_ = TableEncoder(self.schema_).fit(X)
         X = X[self.schema_.names]
         if y is not None and len(y) != len(X):
