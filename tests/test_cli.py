@@ -406,7 +406,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     # before a model is even looked for: nothing is refused after all the work
     "plans of an unknown kind": (
         lambda: run("recourse", "nothing", "none.csv", "-o", "plans.xlsx"),
-        "plans.xlsx should end in .json, .csv or .parquet",
+        "plans.xlsx should end in .json, .html, .csv or .parquet",
     ),
     "plans into no folder": (
         lambda: run("recourse", "nothing", "none.csv", "-o", "far/plans.csv"),

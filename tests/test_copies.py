@@ -65,3 +65,10 @@ def test_they_come_back_from_arrays(copies: Copies) -> None:
         again = Copies(3)
     fill(again, weights(copies))
     assert (again(Z) == copies(Z)).all()
+
+
+def test_what_they_say_of_a_row_hangs_on_no_other(copies: Copies) -> None:
+    order, found = np.random.default_rng(1).permutation(len(Z)), copies(Z)
+    assert (copies(Z[order]) == found[:, order]).all()
+    assert (copies(Z[:37]) == found[:, :37]).all()
+    assert copies(Z[:0]).shape == (N_COPIES, 0)

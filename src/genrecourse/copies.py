@@ -20,6 +20,7 @@ from genrecourse.training import TrainingPlan, train
 N_COPIES = 8
 HIDDEN = (10, 10, 10)
 BATCH, RATE = 128, 4e-3
+CHUNK = 1024  # rows asked together: so few stay in the processor's cache
 EPOCHS, LEAST, MOST = 80, 200, 3000  # passes over the rows, but so many batches
 
 
@@ -39,10 +40,10 @@ class Copies(nn.Module):
         self.register_buffer("cutoff", torch.zeros(N_COPIES, 1))
 
     def logits(self, Z: torch.Tensor) -> torch.Tensor:
-        """(n, D) or (copies, n, D) -> (copies, n)."""
+        """(n, D) or (copies, n, D) -> (copies, n), in the precision of Z."""
         last = len(self.weight) - 1
         for i, (weight, bias) in enumerate(zip(self.weight, self.bias, strict=True)):
-            Z = Z @ weight + bias
+            Z = Z @ weight.to(Z.dtype) + bias.to(Z.dtype)
             Z = Z if i == last else Z.relu()
         return Z[..., 0]
 
@@ -50,8 +51,11 @@ class Copies(nn.Module):
         return torch.sigmoid(self.logits(Z) - self.cutoff)
 
     def __call__(self, Z: Array) -> Array:
+        # How a product of matrices rounds depends on their shape, and on some processors on a row's
+        # place among the others: computed in double precision and told in single, it does not show.
         with torch.no_grad():
-            return np.asarray(self.forward(torch.as_tensor(Z, dtype=torch.float32)))
+            parts = torch.as_tensor(Z, dtype=torch.float64).split(CHUNK)
+            return np.asarray(torch.cat([self.forward(part).float() for part in parts], dim=1))
 
 
 def fit_copies(Z: Array, favourable: np.ndarray, accepted: np.ndarray, seed: int) -> Copies:

@@ -201,6 +201,7 @@ class Schema(BaseModel):
 
     def as_in(self, X: pd.DataFrame) -> Schema:
         """The same features in the order of a table's columns, which a model may read by place."""
+        check_table(X)
         place = {name: k for k, name in enumerate(X.columns)}
         order = sorted(self.features, key=lambda feature: place.get(feature.name, len(place)))
         return self if order == list(self.features) else Schema(features=tuple(order))
