@@ -156,6 +156,15 @@ def test_tables_that_are_refused(table: Any, says: list[str]) -> None:
     assert [word for word in says if word not in message] == []
 
 
+def test_a_name_that_is_close_is_said() -> None:
+    X = pd.DataFrame({"income": [1, 2], "Debt Ratio": [3, 4]})
+    for name, meant in (("incme", "income"), ("INCOME", "income"), ("debt_ratio", "Debt Ratio")):
+        with pytest.raises(UserError, match=rf"'{name}' \(did you mean '{meant}'\?\) in the"):
+            Schema.infer(X, immutable=name)
+    with pytest.raises(UserError, match=r"\['income'\] \(did you mean 'Incom'\?\); it has"):
+        Schema.infer(X).lint(X.rename(columns={"income": "Incom"}))
+
+
 def test_unknown_immutable() -> None:
     with pytest.raises(UserError, match=r"no feature 'b' in the schema; it has \['a'\]"):
         Schema.infer(pd.DataFrame({"a": [1]}), immutable=["b"])
@@ -324,6 +333,7 @@ def test_wording_stands_in_for_the_name() -> None:
 # ---- lint -------------------------------------------------------------------------------------
 
 TWELVE = range(12)
+ID = "'f' differs in every row: an id? Drop it; as it is, plans may tell people to change it"
 
 
 def test_lint_of_a_sound_schema_says_nothing() -> None:
@@ -331,7 +341,7 @@ def test_lint_of_a_sound_schema_says_nothing() -> None:
     assert Schema.infer(X).lint(X) == []
 
 
-@pytest.mark.parametrize("name", ["age", "Age", "age_years", "years_old", "education-num"])
+@pytest.mark.parametrize("name", ["education-num", "experience", "years of Experience"])
 def test_lint_what_cannot_go_down(name: str) -> None:
     schema = Schema(features=(Feature(name=name, kind="number"),))
     (remark,) = schema.lint()
@@ -339,6 +349,42 @@ def test_lint_what_cannot_go_down(name: str) -> None:
     assert schema.with_feature(name, direction="increase").lint() == []
     assert schema.with_feature(name, role="immutable").lint() == []
     assert schema.with_feature(name, direction="decrease").lint() == [remark]
+
+
+@pytest.mark.parametrize("name", ["age", "Age", "age_years", "years_old", "tenure"])
+def test_lint_nobody_is_told_to_grow_older(name: str) -> None:
+    schema = Schema(features=(Feature(name=name, kind="number"),))
+    (remark,) = schema.lint()
+    assert "only time moves it: give it the role 'immutable', or 'advances' in a policy" in remark
+    for direction in ("increase", "decrease"):
+        assert schema.with_feature(name, direction=direction).lint() == [remark]
+    assert schema.with_feature(name, role="immutable").lint() == []
+    assert schema.with_feature(name, role="advances", horizon=1).lint() == []
+
+
+def test_lint_time_in_classes_has_one_role_to_take() -> None:
+    age = Feature(name="age", kind="category", categories=("young", "old"))
+    (remark,) = Schema(features=(age,)).lint()
+    assert remark.endswith("give it the role 'immutable'")
+
+
+@pytest.mark.parametrize(
+    ("levels", "alike"),
+    [
+        (("East", "West", "West "), "'West' and 'West '"),
+        (("Yes", "no", "yes"), "'Yes' and 'yes'"),
+        (("N", "Y", "Yes"), "'Y' and 'Yes'"),
+        (("f", "Female", "male"), "'f' and 'Female'"),
+        (("real estate", "real  estate"), "'real estate' and 'real  estate'"),
+        (("A", "AA", "AB", "B"), None),
+        (("y", "n"), None),
+        ((True, 1.5, "1"), None),
+    ],
+)
+def test_lint_levels_that_a_person_takes_for_one(levels: Any, alike: str | None) -> None:
+    remarks = Schema(features=(category(*levels),)).lint()
+    assert len(remarks) == (alike is not None)
+    assert not alike or f"levels that look like one: {alike}. Write them alike" in remarks[0]
 
 
 @pytest.mark.parametrize("name", ["wage", "mortgage", "agent", "usage", "sextant", "braces"])
@@ -363,8 +409,8 @@ def test_lint_rules_that_do_nothing(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("values", "remark"),
     [
-        (list(TWELVE), "'f' differs in every row: an id? Drop it"),
-        ([f"u{k}" for k in TWELVE], "'f' differs in every row: an id? Drop it"),
+        (list(TWELVE), ID),
+        ([f"u{k}" for k in TWELVE], ID),
         ([k + 0.5 for k in TWELVE], None),  # a measurement may differ in every row
         ([1, 2, 3], None),  # too few rows to tell
         ([7] * 12, "'f' has one value only (7): it says nothing"),
@@ -372,6 +418,14 @@ def test_lint_rules_that_do_nothing(fields: dict[str, Any]) -> None:
         (["2020-01-31", "2021-12-01"] * 6, "'f' looks like dates kept as text"),
         (["31.1.2020", "1.12.2021"] * 6, "'f' looks like dates kept as text"),
         (["31/1/20", "other"] * 6, None),
+        ([f"2020-01-{k + 10}" for k in TWELVE], "'f' looks like dates kept as text ('2020-01-10')"),
+        ([f"{k + 34},140.30" for k in TWELVE], "'f' holds numbers as text ('34,140.30'): remove"),
+        ([f"{k + 1} 200,50" for k in TWELVE], "'f' holds numbers as text ('1 200,50'): remove"),
+        ([f"€ {k}00" for k in TWELVE], "'f' holds numbers as text ('€ 000'): remove"),
+        (["1.250.000", "-3", "17 %", "1’000 CHF"] * 3, "'f' holds numbers as text ('1.250.000')"),
+        (["07", "12"] * 6, None),  # codes: whoever made them text knew why
+        (["0-100 DM", "100-200 DM"] * 6, None),
+        (["0171 234567", "0172 98765"] * 6, None),
         ([f"k{k % 51}" for k in range(102)], "'f' has 51 categories: group the rare ones"),
         ([f"k{k % 50}" for k in range(100)], None),
     ],
@@ -384,9 +438,18 @@ def test_lint_of_a_column(values: list[Any], remark: str | None) -> None:
     assert Schema.infer(X).lint() == []  # only the table tells
 
 
+def test_lint_says_that_an_id_or_a_date_may_be_asked_of_people() -> None:
+    asked = "as it is, plans may tell people to change it"
+    for values in ([f"u{k}" for k in TWELVE], ["2020-01-31", "2021-12-01"] * 6):
+        X = pd.DataFrame({"f": values})
+        assert asked in Schema.infer(X).lint(X)[0]
+        assert asked not in Schema.infer(X, immutable="f").lint(X)[0]
+    assert "which may change as well unless it is immutable" in Schema.infer(X).lint(X)[0]
+
+
 def test_lint_ignores_missing_cells() -> None:
     X = pd.DataFrame({"f": [None, *TWELVE, None]})
-    assert Schema.infer(X).lint(X) == ["'f' differs in every row: an id? Drop it"]
+    assert Schema.infer(X).lint(X) == [ID]
 
 
 def test_lint_with_another_table() -> None:

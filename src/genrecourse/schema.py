@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, did_you_mean
 from genrecourse.formulas import Formula, parse_formula
 
 Level = bool | int | float | str
@@ -161,7 +161,8 @@ class Schema(BaseModel):
             feature = known.get(used)
             said = f"its formula '{formula.text}' names '{used}'"
             if feature is None:
-                return f"{said}, which is no feature; there are {self.names}"
+                close = did_you_mean(used, self.names)
+                return f"{said}{close}, which is no feature; there are {self.names}"
             if feature.is_category:
                 return f"{said}, which is a category; a formula is over numbers"
             if feature.role == "protected":
@@ -191,7 +192,8 @@ class Schema(BaseModel):
         for feature in self.features:
             if feature.name == name:
                 return feature
-        raise UserError(f"no feature '{name}' in the schema; it has {self.names}")
+        close = did_you_mean(name, self.names)
+        raise UserError(f"no feature '{name}'{close} in the schema; it has {self.names}")
 
     def with_feature(self, name: str, **changes: Any) -> Schema:
         """A copy in which feature `name` has these fields changed; checked like a new one."""
@@ -205,6 +207,14 @@ class Schema(BaseModel):
         place = {name: k for k, name in enumerate(X.columns)}
         order = sorted(self.features, key=lambda feature: place.get(feature.name, len(place)))
         return self if order == list(self.features) else Schema(features=tuple(order))
+
+    def check_columns(self, X: pd.DataFrame, where: str = "the table") -> None:
+        """Refuse a table that lacks a feature's column. where: for messages."""
+        absent = [name for name in self.names if name not in X.columns]
+        if absent:
+            has = list(X.columns)
+            close = did_you_mean(absent[0], [name for name in has if name not in self.names])
+            raise UserError(f"{where} lacks the column(s) {absent}{close}; it has {has}")
 
     # ---- from a table -----------------------------------------------------------------------
 
@@ -256,9 +266,7 @@ class Schema(BaseModel):
         """
         remarks = [remark for feature in self.features for remark in _lint_feature(feature)]
         if X is not None:
-            absent = [name for name in self.names if name not in X.columns]
-            if absent:
-                raise UserError(f"the table lacks the column(s) {absent}; it has {list(X.columns)}")
+            self.check_columns(X)
             for feature in self.features:
                 remarks += _lint_column(feature, X[feature.name])
             remarks += self.lint_formulas(X)
@@ -404,22 +412,29 @@ def _decimals(values: np.ndarray, single: bool) -> int | None:
 # ---- lint -----------------------------------------------------------------------------------
 
 # Words in a column's name that make a person ask a question.
-_GROWS = re.compile(r"(^|[_\W])(age|years?_?old|tenure|education(al)?|experience)($|[_\W])", re.I)
+_GROWS = re.compile(r"(^|[_\W])(education(al)?|experience)($|[_\W])", re.I)
+_PASSES = re.compile(r"(^|[_\W])(age|years?_?old|tenure)($|[_\W])", re.I)
 _PROTECTED = re.compile(
     r"(^|[_\W])(race|ethnicity|ethnic|sex|gender|religion|disability|foreign|native|nationality"
     r"|country|birth|pregnan\w*)($|[_\W])",
     re.I,
 )
+# One value written in two ways.
+_SHORT = {"y": "yes", "n": "no", "f": "female", "m": "male"}
+# A number with what people put around it: 34,140.30 and 1 200,50 and € 300 and -12 % and 300 EUR.
+_SIGN = r"(?:[$€£¥₹%]|[A-Z]{3})?"
+_NUMBER = re.compile(
+    rf"{_SIGN}\s?[-+]?\s?{_SIGN}\s?"
+    rf"(?:\d{{1,3}}(?:[.,'’\s]\d{{2,3}})*[.,'’\s]\d{{3}}|\d+)(?:[.,]\d+)?\s?{_SIGN}"
+)
 
 
 def _lint_feature(feature: Feature) -> list[str]:
-    remarks = []
+    remarks = _lint_levels(feature)
     if feature.role == "mutable":
         if _PROTECTED.search(feature.name):
             remarks.append(f"'{feature.name}' is actionable: people would be told to change it")
-        down_is_open = feature.direction != "increase"
-        if not feature.is_category and down_is_open and _GROWS.search(feature.name):
-            remarks.append(f"'{feature.name}' can go down: set direction to 'increase'")
+        remarks += _lint_time(feature)
     elif feature.role != "derived" and (feature.direction != "any" or feature.max_step is not None):
         remarks.append(
             f"'{feature.name}' is {feature.role}, so its direction and max_step do nothing"
@@ -427,20 +442,68 @@ def _lint_feature(feature: Feature) -> list[str]:
     return remarks
 
 
+def _lint_time(feature: Feature) -> Iterator[str]:
+    """Of what no plan can turn back."""
+    is_free = feature.direction != "increase" and not feature.is_category
+    if _PASSES.search(feature.name):
+        roles = "'immutable'" if feature.is_category else "'immutable', or 'advances' in a policy"
+        yield f"'{feature.name}' is actionable, but only time moves it: give it the role {roles}"
+    elif is_free and _GROWS.search(feature.name):
+        yield f"'{feature.name}' can go down: set direction to 'increase'"
+
+
+def _lint_levels(feature: Feature) -> list[str]:
+    """Of levels that a person would take for one: 'West ' and 'West', 'Y' and 'yes'."""
+    alike: dict[str, list[str]] = {}
+    for level in feature.categories:
+        if isinstance(level, str):
+            plainly = " ".join(level.split()).casefold()
+            alike.setdefault(_SHORT.get(plainly, plainly), []).append(level)
+    return [
+        f"'{feature.name}' has levels that look like one: {' and '.join(map(repr, levels))}. Write "
+        "them alike in the table, or plans may tell people to go from one to the other"
+        for levels in alike.values()
+        if len(levels) > 1
+    ]
+
+
 def _lint_column(feature: Feature, column: pd.Series) -> list[str]:
     name, remarks = feature.name, []
     present = column.dropna()
     distinct = present.nunique()
     whole = feature.is_category or feature.decimals == 0
-    if len(present) >= 10 and distinct == len(present) and whole:
-        remarks.append(f"'{name}' differs in every row: an id? Drop it")
-    elif distinct == 1:
+    if distinct == 1:
         remarks.append(f"'{name}' has one value only ({plain(present.iloc[0])!r}): it says nothing")
     if feature.is_category and _looks_like_dates(present):
-        remarks.append(f"'{name}' looks like dates kept as text: convert it to a number of days")
-    elif feature.is_category and 50 < distinct < len(present):  # an id was pointed out above
+        remarks.append(
+            f"'{name}' looks like dates kept as text ({present.iloc[0]!r}): drop it, or convert it "
+            "to a number of days, which may change as well unless it is immutable"
+            + _asked_of(feature)
+        )
+    elif feature.is_category and (text := _number_kept_as_text(present)):
+        remarks.append(
+            f"'{name}' holds numbers as text ({text!r}): remove thousands separators, signs and "
+            "units, and put a point before decimals, so that it is read as a number"
+        )
+    elif len(present) >= 10 and distinct == len(present) and whole:
+        remarks.append(f"'{name}' differs in every row: an id? Drop it{_asked_of(feature)}")
+    elif feature.is_category and distinct > 50:
         remarks.append(f"'{name}' has {distinct} categories: group the rare ones")
     return remarks
+
+
+def _asked_of(feature: Feature) -> str:
+    """To stand behind what nobody should be told to change."""
+    return "; as it is, plans may tell people to change it" if feature.role == "mutable" else ""
+
+
+def _number_kept_as_text(present: pd.Series) -> str:
+    """One of the values, if all are numbers to a person and not all to a computer; else ""."""
+    values = list(present.unique())
+    if not all(isinstance(value, str) and _NUMBER.fullmatch(value.strip()) for value in values):
+        return ""
+    # digits alone were kept as text by somebody who knew why: "07" is a code
+    return next((str(value) for value in values if not value.strip().isdigit()), "")
 
 
 OFF = 0.01  # of its range that a derived feature may differ from its formula before it is odd
