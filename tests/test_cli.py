@@ -369,6 +369,18 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "empty file": (lambda: run("schema", _text("t.csv", ""), "-o", "s.json"), "is empty"),
     "header alone": (lambda: run("schema", _text("t.csv", "a,b\n"), "-o", "s"), "and no rows"),
     "binary file": (lambda: run("schema", _binary("t.csv"), "-o", "s.json"), "is no csv table"),
+    "not UTF-8": (
+        lambda: run("schema", _text("t.csv", "town\nMünchen\n", "latin-1"), "-o", "s.json"),
+        "save it as UTF-8",
+    ),
+    "semicolons": (
+        lambda: run("schema", _text("t.csv", "a;b\n1;2,5\n"), "-o", "s.json"),
+        "t.csv looks separated by ';': its header is 'a;b'. Save it with commas",
+    ),
+    "tabs": (
+        lambda: run("schema", _text("t.csv", "a\tb\n1\t2\n"), "-o", "s.json"),
+        "t.csv looks separated by tabs",
+    ),
     "binary parquet": (
         lambda: run("schema", _binary("t.parquet"), "-o", "s.json"),
         "is no parquet table",
@@ -421,8 +433,8 @@ MISTAKES: dict[str, tuple[Any, str]] = {
 }
 
 
-def _text(name: str, text: str) -> str:
-    Path(name).write_text(text)
+def _text(name: str, text: str, encoding: str = "utf-8") -> str:
+    Path(name).write_text(text, encoding=encoding)
     return name
 
 

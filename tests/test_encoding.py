@@ -481,3 +481,14 @@ def test_single_precision_has_the_decimals_that_it_means() -> None:
         [-5.0, -4.99, -4.98, -4.97], abs=1e-12
     )
     pd.testing.assert_frame_equal(encoder.decode(encoder.encode(X), like=X), X)
+
+
+def test_text_among_numbers_is_named_with_its_row() -> None:
+    encoder = fitted(pd.DataFrame({"n": [1.5, 2.5, 3.5]}))
+    index = pd.Index(["a", "b", "c"])
+    X = pd.DataFrame({"n": ["50", "34,140.30", "much"]}, index=index)
+    with pytest.raises(UserError, match=r"\(first: index 'b' has '34,140.30'\); convert such"):
+        encoder.encode(X)
+    for cells, said in ((["50", "60", "70"], "'50'"), ([True, False, True], "True")):
+        with pytest.raises(UserError, match=rf"\(first value: {said}\); convert it first"):
+            encoder.encode(pd.DataFrame({"n": cells}))

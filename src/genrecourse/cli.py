@@ -621,8 +621,8 @@ def _read(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"cannot read {file}: not UTF-8 text: {error}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"cannot read {file}: not UTF-8; save it as UTF-8") from None
 
 
 def _target_name(target: str | None, policy: Policy | None) -> str:

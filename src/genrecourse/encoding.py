@@ -80,9 +80,7 @@ class TableEncoder:
     def check(self, X: pd.DataFrame) -> None:
         """Refuse a table that does not fit the schema; each refusal is one sentence."""
         check_table(X)
-        absent = [name for name in self.schema.names if name not in X.columns]
-        if absent:
-            raise UserError(f"the table lacks the column(s) {absent}; it has {list(X.columns)}")
+        self.schema.check_columns(X)
         extra = [name for name in X.columns if name not in self.schema.names]
         if extra:
             raise UserError(f"the table has column(s) {extra} that the schema does not know")
@@ -238,11 +236,25 @@ def _check_column(feature: Feature, column: pd.Series) -> None:
     if is_bool or is_complex or not pd.api.types.is_numeric_dtype(column.dtype):
         if column.isna().all():
             return  # an all-missing column carries no dtype worth judging
+        present = column.dropna()
+        odd = present[[not _reads_as_number(value) for value in present]]
+        seen, then = f"first value: {plain(present.iloc[0])!r}", "convert it first"
+        if len(odd):
+            seen = f"first: index {plain(odd.index[0])!r} has {plain(odd.iloc[0])!r}"
+            then = "convert such cells first"
         raise UserError(
-            f"column '{feature.name}' should hold numbers but has dtype {column.dtype} "
-            f"(first value: {plain(column.dropna().iloc[0])!r}); convert it first"
+            f"column '{feature.name}' should hold numbers but has dtype {column.dtype} ({seen}); "
+            f"{then}"
         )
     check_finite(column)
+
+
+def _reads_as_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _as_meant(raw: Array, decimals: int, near: float) -> Array:

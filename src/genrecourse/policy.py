@@ -169,8 +169,8 @@ class Policy:
             data = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise UserError(f"cannot read the policy {path}: {error.strerror}") from None
-        except UnicodeDecodeError as error:
-            raise UserError(f"cannot read the policy {path}: not UTF-8 text: {error}") from None
+        except UnicodeDecodeError:
+            raise UserError(f"cannot read the policy {path}: not UTF-8; save it as UTF-8") from None
         except tomllib.TOMLDecodeError as error:
             raise UserError(f"the policy {path} is not TOML: {error}") from None
         return cls(read_stated(data, path.name), path.name, path.parent)

@@ -253,8 +253,8 @@ class Schema(BaseModel):
             text = Path(path).read_text(encoding="utf-8")
         except OSError as error:
             raise UserError(f"cannot read the schema {path}: {error.strerror}") from None
-        except UnicodeDecodeError as error:
-            raise UserError(f"cannot read the schema {path}: not UTF-8 text: {error}") from None
+        except UnicodeDecodeError:
+            raise UserError(f"cannot read the schema {path}: not UTF-8; save it as UTF-8") from None
         return cls.from_json(text)
 
     # ---- lint -------------------------------------------------------------------------------

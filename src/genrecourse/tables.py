@@ -32,7 +32,12 @@ def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None
     except pd.errors.EmptyDataError:
         raise UserError(f"{path} is empty") from None
-    except (pd.errors.ParserError, UnicodeDecodeError, csv.Error, ValueError) as error:
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise UserError(
+            f"{path} is no csv table in UTF-8 (byte 0x{byte:02x}: {error.reason}); save it as UTF-8"
+        ) from None
+    except (pd.errors.ParserError, csv.Error, ValueError) as error:
         raise UserError(f"{path} is no {kind[1:]} table: {error}") from None
     if len(table) == 0:
         raise UserError(f"{path} has a header and no rows")
@@ -94,9 +99,20 @@ def _read_csv(path: Path, schema: Schema | None) -> pd.DataFrame:
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:  # pandas would rename the second one in silence
         raise UserError(f"{path} has more than one column named {twice}; rename or drop one")
+    _check_separated(path, header)
     as_text = {f.name: str for f in schema or () if f.categories and _all_text(f.categories)}
     dtype: Any = {name: kind for name, kind in as_text.items() if name in header}
     return pd.read_csv(path, encoding="utf-8-sig", dtype=dtype)
+
+
+def _check_separated(path: Path, header: list[str]) -> None:
+    """Refuse what would be read as one column with everything in it."""
+    for mark, said in ((";", "';'"), ("\t", "tabs")):
+        if len(header) == 1 and mark in header[0]:
+            raise UserError(
+                f"{path} looks separated by {said}: its header is {header[0][:60]!r}. Save it with "
+                "commas between the columns, and points in the numbers"
+            )
 
 
 def _all_text(levels: tuple[Any, ...]) -> bool:
