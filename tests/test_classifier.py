@@ -249,9 +249,9 @@ def test_outcomes(y: Any, favourable: Any, expected: list[bool]) -> None:
     ("y", "favourable", "says"),
     [
         (["good", "bad"], None, "y has the outcomes ['bad', 'good']: say which is favourable"),
-        ([1, 2], None, "y has the outcomes ['1', '2']: say which is favourable"),
+        ([1, 2], None, "y has the outcomes [1, 2]: say which is favourable"),
         (["good", "bad"], "great", "'great' is none of those in y: ['bad', 'good']"),
-        ([0, 1], "1", "'1' is none of those in y: ['0', '1']"),
+        ([0, 1], "1", "'1' is none of those in y: [0, 1]"),
         ([0, 1, None, np.nan], None, "y has 2 missing outcomes; drop those rows"),
         (pd.DataFrame({"y": [0, 1]}), None, "y has shape (2, 1); expected one outcome a row"),
     ],

@@ -268,6 +268,17 @@ def test_recheck_says_which_plans_another_model_accepts(monkeypatch: pytest.Monk
     )
 
 
+def test_recheck_of_plans_for_another_table(model: Path) -> None:
+    """The model that made them has no column 'wage', and the plans have no 'income'."""
+    rows = pd.DataFrame({"wage": [50], **{name: [1] for name in loans() if name != "income"}})
+    wage = Feature(name="wage", kind="number", decimals=0)
+    plan = Plan(0, "ok", 0.2, 0.5, (Change(wage, 20, 50),), 0.8, 0.3, row=Row(rows, 0))
+    _text("plans.json", Plans((plan,)).to_json())
+    said = sentence(run("recheck", "plans.json", "--model", model))
+    assert "these plans are of another model's table: they have ['wage', 'loan id'" in said
+    assert "and lack ['income']" in said
+
+
 def test_info_says_what_is_inside(model: Path) -> None:
     said = run("info", model).output
     for word in ("GenRe", "MLP", "income", "10 categories", "gamma", "steps"):
@@ -293,6 +304,7 @@ def test_ones_own_classifier(table: Path, monkeypatch: pytest.MonkeyPatch) -> No
     own = ("--classifier", "bank:score")
     done = run("fit", table, *FIT, *own, "--cutoff", "0.55", "-o", "model")
     assert done.exit_code == 0, (done.output, done.exception)
+    assert "give it again, --classifier MODULE:NAME" in sentence(run("info", "model"))
     assert "classifier" in sentence(run("recourse", "model", table, "-o", "plans.csv"))
     done = run("recourse", "model", table, *own, "-o", "plans.csv")
     assert done.exit_code == 0, (done.output, done.exception)
@@ -342,7 +354,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "wrong favourable": (lambda: _fit(favourable="yes"), "'yes' is none of those in 'verdict'"),
     "no favourable named": (
         lambda: run("fit", _write(loans()), "--target", "verdict", "-o", "model"),
-        "say which is favourable",
+        "say which is favourable, --favourable good on the command line",
     ),
     "one class only": (lambda: _fit(loans().assign(verdict="good")), "'good' in all 400 rows"),
     "target with gaps": (
@@ -413,8 +425,27 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     ),
     "no such module": (lambda: _fit(None, "--classifier", "nomodule:h"), "No module named"),
     "not module:name": (lambda: _fit(None, "--classifier", "bank"), "should be MODULE:NAME"),
+    "a module with a mistake": (
+        lambda: _fit(None, "--classifier", _text("odd_one.py", "1 / 0") + ":h"),
+        "--classifier odd_one.py:h: odd_one fails with ZeroDivisionError: division by zero",
+    ),
+    "a module that is no Python": (
+        lambda: _fit(None, "--classifier", _text("odd_two.py", "def h(X) return 1") + ":h"),
+        "odd_two fails with SyntaxError: expected ':' (odd_two.py, line 1)",
+    ),
+    "a module that needs another": (
+        lambda: _fit(None, "--classifier", _text("odd_three.py", "import nomodule") + ":h"),
+        "odd_three fails with ModuleNotFoundError: No module named 'nomodule'",
+    ),
     "a file as model": (lambda: run("info", _text("m", "x")), "m"),
-    "no model": (lambda: run("info", "nothing"), "nothing"),
+    "no model": (
+        lambda: run("info", "nothing"),
+        "the model folder nothing does not exist; give the one that 'genrecourse fit'",
+    ),
+    "plans as a table to recheck": (
+        lambda: run("recheck", "plans.csv", "--model", "model"),
+        "give the .json that 'genrecourse recourse -o plans.json' wrote",
+    ),
     # before a model is even looked for: nothing is refused after all the work
     "plans of an unknown kind": (
         lambda: run("recourse", "nothing", "none.csv", "-o", "plans.xlsx"),
@@ -470,7 +501,10 @@ def test_everybody_accepted_or_nobody_rejected(table: Path, monkeypatch: Any) ->
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda t: t.drop(columns="income"), "income"),
+        (
+            lambda t: t.rename(columns={"income": "Incomes"}),
+            "lacks the column(s) ['income'] (did you mean 'Incomes'?); it has ['loan id', ",
+        ),
         (lambda t: t.assign(job="astronaut"), "'astronaut'"),
         (lambda t: t.assign(income="much"), "should hold numbers"),
         (lambda t: t.assign(income=np.inf), "infinite"),
@@ -479,7 +513,8 @@ def test_everybody_accepted_or_nobody_rejected(table: Path, monkeypatch: Any) ->
 )
 def test_a_mistake_in_the_applicants(model: Path, change: Any, expected: str) -> None:
     people = _write(change(loans(10, seed=1)), "people.csv")
-    assert expected in sentence(run("recourse", model, people, "-o", "plans.csv"))
+    for command in (("recourse", "-o", "plans.csv"), ("explain", "--row", 1)):
+        assert expected in sentence(run(command[0], model, people, *command[1:]))
     assert not Path("plans.csv").exists()
 
 

@@ -148,7 +148,9 @@ def read(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     folder = Path(folder)
     if not os.path.isdir(folder):  # which, unlike Path.is_dir, has an answer for every path
         what = "is a file" if os.path.exists(folder) else "does not exist"
-        raise UserError(f"the model folder {folder} {what}; give the folder that save() wrote")
+        raise UserError(
+            f"the model folder {folder} {what}; give the one that 'genrecourse fit' or save() wrote"
+        )
     content = _parse(folder / JSON_NAME)
     path, claim = folder / TENSORS_NAME, content["tensors"]
     data = _read_file(path, MAX_TENSORS, claim["bytes"])
@@ -455,7 +457,8 @@ def unpack_classifier(
         if packed["hidden"] is None or encoder is None:
             raise UserError(
                 f"the method was fitted around a {short(packed['kind'])}, which a model file does "
-                "not hold: give it again, load(folder, classifier=model)"
+                "not hold: give it again, --classifier MODULE:NAME on the command line, "
+                "load(folder, classifier=model) in Python"
             )
         with torch.device("meta"):
             model = MLP(encoder.width, tuple(packed["hidden"]))

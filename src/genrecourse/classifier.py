@@ -124,8 +124,9 @@ class Classifier:
             if set(seen) <= {0, 1}:
                 return {1}
             raise UserError(
-                f"{where} has the outcomes {sorted(map(str, seen))}: say which is favourable, "
-                f"for example Classifier(model, favourable={seen[0]!r})"
+                f"{where} has the outcomes {sorted(seen, key=str)}: say which is favourable, "
+                f"--favourable {seen[0]} on the command line, favourable={seen[0]!r} in Python or "
+                "in a policy"
             )
         several = isinstance(self.favourable, set | frozenset | list | tuple)
         wanted = set(self.favourable) if several else {self.favourable}
@@ -133,7 +134,7 @@ class Classifier:
         if unknown and len(unknown) == len(wanted):
             raise UserError(
                 f"the favourable outcome {self.favourable!r} is none of those in {where}: "
-                f"{sorted(map(str, seen))}"
+                f"{sorted(seen, key=str)}"
             )
         return wanted
 

@@ -432,8 +432,15 @@ def recheck(
         check_output(output)
     if model is None and classifier is None:
         raise UserError("say which model is asked: --classifier MODULE:NAME, or --model FOLDER")
+    if plans.suffix.lower() != ".json":
+        wanted = "give the .json that 'genrecourse recourse -o plans.json' wrote"
+        raise UserError(f"{plans} holds no plans to be read again; {wanted}")
     given = Plans.from_json(_read(plans), where=str(plans))
-    h = _given(classifier) if model is None else load(model, _given(classifier)).classifier_
+    h = _given(classifier)
+    if model is not None:
+        fitted = load(model, h)
+        _check_same_table(given, fitted.schema_, model)
+        h = fitted.classifier_
     found = ask_again(given, h)
     lost = found[~found["holds"].astype(bool)]
     if output is not None:
@@ -731,10 +738,15 @@ def _given(where: str | None) -> Any:
         raise UserError(f"--classifier {where!r} should be MODULE:NAME, such as mymodel:score")
     if "" not in sys.path and "." not in sys.path:
         sys.path.insert(0, "")
+    module_name = module_name.removesuffix(".py")
     try:
-        module = importlib.import_module(module_name.removesuffix(".py"))
-    except ModuleNotFoundError as error:
-        raise UserError(f"--classifier {where}: {error}; is it in this folder?") from None
+        module = importlib.import_module(module_name)
+    except Exception as error:  # their code may raise anything
+        name_of = error.name if isinstance(error, ModuleNotFoundError) else None
+        absent = f"{module_name}.".startswith(f"{name_of}.")  # it, and not one that it needs
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        said = f"{error}; is it in this folder?" if absent else f"{module_name} fails with {said}"
+        raise UserError(f"--classifier {where}: {said}") from None
     if not hasattr(module, name):
         raise UserError(f"--classifier {where}: {module_name} has no '{name}'")
     return getattr(module, name)
@@ -788,7 +800,21 @@ def _end_if_failed(lines: list[Line]) -> None:
 def _people(applicants: Path, schema: Schema) -> pd.DataFrame:
     """The applicants' features; columns that the model does not know (an id, a name) are left."""
     X = read_table(applicants, schema)
-    return X[[name for name in schema.names if name in X.columns]].reset_index(drop=True)
+    schema.check_columns(X, str(applicants))
+    return X[schema.names].reset_index(drop=True)
+
+
+def _check_same_table(plans: Plans, schema: Schema, model: Path) -> None:
+    """Refuse to ask a model about rows of another table."""
+    has = list(plans.x_plus().columns) if plans.shown else schema.names
+    lacks = [name for name in schema.names if name not in has]
+    more = [name for name in has if name not in schema.names]
+    if lacks or more:
+        raise UserError(
+            f"these plans are of another model's table: they have {more or 'nothing'} that the "
+            f"model {model} does not know, and lack {lacks or 'nothing'}; give a model that was "
+            "fitted on their columns"
+        )
 
 
 def _check_output(folder: Path) -> None:
