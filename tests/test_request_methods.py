@@ -67,6 +67,24 @@ def test_no_recourse_breaks_a_rule(method: Any, rule: Any) -> None:
         assert not X_plus["income"].equals(people["income"])
 
 
+def test_who_is_accepted_already_blocks_nobody(method: Any) -> None:
+    """The rule binds those who get a plan; among the others may be people who cannot meet it."""
+    people = loans()[2]
+    accepted = method.classifier_.accepts(people)
+    low = people["debt"][~accepted].min()
+    rule = {"relations": [f"debt >= {low}"], "decrease": ["debt"]}
+    assert (people["debt"][accepted] < low).any()
+    plans = method.plans(people, constraints=rule)
+    assert (np.array([plan.status == "already-accepted" for plan in plans]) == accepted).all()
+    X_plus = method.recourse(people, constraints=rule)
+    pd.testing.assert_frame_equal(X_plus[accepted], people[accepted])
+    assert "rule-broken" not in set(method.assess(people, X_plus, rule)["status"])
+    stuck = people[~accepted].assign(debt=low - 0.001)
+    stuck = stuck[~method.classifier_.accepts(stuck)]
+    with pytest.raises(UserError, match=f"row {stuck.index[0]} does not meet the rule 'debt >= "):
+        method.plans(stuck, constraints=rule)
+
+
 def test_each_person_has_their_own(method: Any) -> None:
     """And whom no rule binds is answered as if nobody had any, bit for bit."""
     people = rejected(method)

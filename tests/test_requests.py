@@ -63,9 +63,11 @@ def people(*rows: tuple[Any, ...], index: Any = None) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=SCHEMA.names, index=index)
 
 
-def compiled(constraints: Any, X: pd.DataFrame | None = None) -> RequestRules:
+def compiled(
+    constraints: Any, X: pd.DataFrame | None = None, asking: np.ndarray | None = None
+) -> RequestRules:
     X = people(START) if X is None else X
-    return compile_constraints(constraints, ENCODER, RULES, X)
+    return compile_constraints(constraints, ENCODER, RULES, X, asking)
 
 
 def may(constraints: Any, start: tuple[Any, ...] = START, **changes: Any) -> bool:
@@ -284,6 +286,8 @@ def test_relations_that_cannot_be_read(text: str, said: str) -> None:
     ("rule", "said"),
     [
         ({"lock": ["salary"]}, "'salary', which is no feature"),
+        ({"lock": ["incom"]}, r"'incom' \(did you mean 'income'\?\), which is no feature"),
+        ({"relations": ["incom > 3"]}, r"'incom' \(did you mean 'income'\?\) is no feature"),
         ({"ranges": {"grade": [0, 1]}}, "'grade', which is a category"),
         ({"max_step": {"grade": 1}}, "'grade', which is a category"),
         ({"allowed": {"grade": ["top"]}}, "'top', which is none of its levels"),
@@ -294,7 +298,7 @@ def test_relations_that_cannot_be_read(text: str, said: str) -> None:
         ({"increase": ["income"], "decrease": ["income"]}, "only increase and only decrease"),
         ({"ranges": {"income": [5, 3]}}, "must be the smaller"),
         ({"max_changes": -1}, "max_changes"),
-        ({"locks": ["income"]}, "locks"),
+        ({"locks": ["income"]}, r"locks: no such rule \(did you mean 'lock'\?\); there are"),
         (7, "give Constraints"),
     ],
 )
@@ -337,6 +341,15 @@ def test_a_rule_that_nobody_can_meet_names_itself_and_the_row(
     with pytest.raises(UserError, match=named) as caught:
         compiled(rule, X)
     assert "'bob'" in str(caught.value)
+    assert "(1 such row in all); change the rule, or leave such rows out" in str(caught.value)
+    compiled(rule, X, np.array([True, False]))  # bob asks for nothing
+
+
+def test_numbers_in_a_rule_are_written_as_people_do() -> None:
+    rich = pd.concat([people(START)] * 2, ignore_index=True)
+    with pytest.raises(UserError, match=r"between 200,000,000 and 300,000,000\.5,") as caught:
+        compiled({"ranges": {"income": [2e8, 300_000_000.5]}}, rich)
+    assert "(2 such rows in all)" in str(caught.value)
 
 
 # ---- people -----------------------------------------------------------------------------------
@@ -472,7 +485,7 @@ def test_constraints_are_data() -> None:
     assert read_constraints(given.model_dump()).default == given
     assert read_constraints({"people": {"7": {"lock": "age"}}}).people["7"].lock == ("age",)
     assert read_constraints({7: {"lock": "age"}}).people == {7: Constraints(lock=("age",))}
-    with pytest.raises(UserError, match=r"constraints: people\.7\.locks: no such rule; there are"):
+    with pytest.raises(UserError, match=r"constraints: people\.7\.locks: no such rule \(did you"):
         read_constraints({7: {"locks": "age"}})
     with pytest.raises(ValidationError, match="smaller"):
         Constraints(ranges={"income": (5.0, 3.0)})

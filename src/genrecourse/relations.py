@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from genrecourse.encoding import Block, TableEncoder
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, did_you_mean
 from genrecourse.schema import Feature, Level
 
 Truth = np.ndarray[Any, np.dtype[np.int8]]
@@ -283,7 +283,8 @@ class _Parser:
         if left not in self.places and right in self.places:
             left, sign, right = right, _TURNED[sign], left
         if left not in self.places:
-            raise self._error(f"'{left}' is no feature; the schema has {list(self.places)}")
+            close = did_you_mean(left, self.places)
+            raise self._error(f"'{left}'{close} is no feature; the schema has {list(self.places)}")
         j = self.places[left]
         self.used.add(j)
         is_level = self.features[j].is_category and self._level(j, right) is not None

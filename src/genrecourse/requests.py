@@ -6,8 +6,9 @@ holds the schema's rules too.
 
 Like the schema's, these rules speak of *changes*: a value that stays as x has it never breaks one,
 and neither does a relation all of whose features stay, even if x itself does not meet it. A plan
-must not be blamed for what it leaves alone. A rule that a person does not meet and cannot
-meet, whatever changes, is a mistake in the rule or in the row, and an error that names both.
+must not be blamed for what it leaves alone. A rule that a person who is to get a plan does not meet
+and cannot meet, whatever changes, is a mistake in the rule or in the row, and an error that names
+both.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from genrecourse.constraints import Rules
 from genrecourse.encoding import TOLERANCE, Array, TableEncoder, unchanged
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, amount, counted, did_you_mean
 from genrecourse.relations import Possible, Relation, level_of, parse_relation
 from genrecourse.schema import Feature, Level, Schema, plain
 
@@ -186,11 +187,16 @@ def read_constraints(given: Any) -> PerPerson:
 
 
 def compile_constraints(
-    constraints: Any, encoder: TableEncoder, rules: Rules, X: pd.DataFrame
+    constraints: Any,
+    encoder: TableEncoder,
+    rules: Rules,
+    X: pd.DataFrame,
+    asking: np.ndarray | None = None,
 ) -> RequestRules:
     """The rules of each row of X: the schema's and the request's.
 
     An unknown feature or value, and a rule that somebody does not meet and cannot, are UserErrors.
+    asking: (n,) booleans, who is to get a plan: what others cannot meet is no mistake. None: all.
     """
     stated = read_constraints(constraints)
     for each in (stated.default, *stated.people.values()):
@@ -214,7 +220,8 @@ def compile_constraints(
         tuple(Stated.of(own, encoder) for own in distinct),
         tuple(_unprotected(parse_relation(text, encoder), encoder.schema) for text in texts),
     )
-    _check_possible(compiled, encoder.features(X), X.index)
+    who = np.arange(len(X)) if asking is None else np.flatnonzero(asking)
+    _check_possible(compiled.take(who), encoder.features(X)[who], X.index[who])
     return compiled
 
 
@@ -332,7 +339,10 @@ class Stated:
 
 def _place(name: str, places: Mapping[str, int]) -> int:
     if name not in places:
-        raise UserError(f"constraints name '{name}', which is no feature; there are {list(places)}")
+        close = did_you_mean(name, places)
+        raise UserError(
+            f"constraints name '{name}'{close}, which is no feature; there are {list(places)}"
+        )
     return places[name]
 
 
@@ -383,8 +393,8 @@ def _scaled(encoder: TableEncoder, j: int, value: Level) -> float:
     decimals = feature.decimals
     if decimals is not None and abs(round(value, decimals) - value) > block.slack * block.span:
         raise UserError(
-            f"constraints allow '{feature.name}' to be {value!r}, but it has {decimals} decimals; "
-            "round the value"
+            f"constraints allow '{feature.name}' to be {value!r}, but it has "
+            f"{counted(decimals, 'decimal')}; round the value"
         )
     return float((value - block.low) / block.span)
 
@@ -700,8 +710,8 @@ def _refuse(stuck: np.ndarray, rows: np.ndarray, index: pd.Index, rule: str) -> 
         row = plain(index[rows[int(stuck.argmax())]])
         raise UserError(
             f"row {row!r} does not meet the rule {rule}, and no value that the other rules leave "
-            f"open meets it ({int(stuck.sum())} such rows in all); loosen the rule, or give these "
-            "people constraints of their own"
+            f"open meets it ({counted(int(stuck.sum()), 'such row')} in all); change the rule, or "
+            "leave such rows out"
         )
 
 
@@ -713,7 +723,7 @@ def _in_words(field: str, name: str, value: Any) -> str:
     if field == "allowed":
         return f"'{name}' one of {list(value)}"
     low, high = value
-    return f"'{name}' between {_low(low):g} and {_high(high):g}"
+    return f"'{name}' between {amount(_low(low))} and {amount(_high(high))}"
 
 
 def _low(end: End) -> float:
@@ -733,8 +743,10 @@ def _build(model: Any, data: Any) -> Any:
         where = ".".join(str(part) for part in first["loc"])
         said = first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
+            known = Constraints.model_fields
             said = (
-                f"no such rule; there are {', '.join(Constraints.model_fields)}, and rules of "
+                f"no such rule{did_you_mean(first['loc'][-1], known)}; there are "
+                f"{', '.join(known)}, and rules of "
                 'single people are {"people": {index label: rules}}'
             )
         raise UserError(f"constraints{': ' + where if where else ''}: {said}") from None

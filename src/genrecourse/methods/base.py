@@ -21,7 +21,7 @@ from genrecourse.constraints import RuleBook, Rules, revert
 from genrecourse.cost import Cost
 from genrecourse.encoding import Array, TableEncoder, unchanged
 from genrecourse.enumeration import Menu
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, did_you_mean
 from genrecourse.genre.select import SHORTFALL
 from genrecourse.guarantee import guaranteed
 from genrecourse.methods._planning import (
@@ -431,10 +431,12 @@ class Method(BaseEstimator):
         return np.full(len(Z), "not-accepted", dtype=object)
 
     def _compiled(self, constraints: Any, X: pd.DataFrame) -> RequestRules | None:
-        """The rules of a request, for each row of X."""
+        """The rules of a request, for each row of X; whom h accepts already needs to meet none."""
         if constraints is None:
             return None
-        return compile_constraints(constraints, self.encoder_, self.rules_, self._ordered(X))
+        X = self._ordered(X)
+        rejected = ~self.classifier_.accepts(X)
+        return compile_constraints(constraints, self.encoder_, self.rules_, X, rejected)
 
     def _legal(self, Z: Array, Z_plus: Array, request: RequestRules | None = None) -> Array:
         """Z_plus on legal values and within the rules; a feature left alone stays exactly so.
@@ -559,4 +561,5 @@ def check_params(method: type[Method], params: dict[str, Any]) -> None:
     known = list(inspect.signature(method.__init__).parameters)[1:]
     unknown = [name for name in params if name not in known]
     if unknown:
-        raise UserError(f"{method.__name__} has no parameter {unknown}; it has {known}")
+        close = did_you_mean(unknown[0], known)
+        raise UserError(f"{method.__name__} has no parameter {unknown}{close}; it has {known}")
