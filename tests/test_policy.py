@@ -119,9 +119,17 @@ def test_a_number_can_be_a_category() -> None:
             'role = "secret"',
             "'features.sex.role' is 'secret': input should be",
         ),
-        ('role = "protected"', 'rol = "protected"', "'features.sex' has no key 'rol'; allowed are"),
-        ("[rules]", "[rule]", "it has no key 'rule'; allowed are schema, unlisted, decision"),
-        ("max_changes = 1", "max_change = 1", "'rules' has no key 'max_change'; allowed are lock"),
+        (
+            'role = "protected"',
+            'rol = "protected"',
+            "'features.sex' has no key 'rol' (did you mean 'role'?); allowed are",
+        ),
+        ("[rules]", "[about]", "it has no key 'about'; allowed are schema, unlisted, decision"),
+        (
+            "max_changes = 1",
+            "max_change = 1",
+            "'rules' has no key 'max_change' (did you mean 'max_changes'?); allowed are lock",
+        ),
         ("max_changes = 1", "max_changes = -1", "'rules.max_changes' is -1"),
         ("cutoff = 0.4", "cutoff = 4", "'decision': the cutoff 4 lies outside the score range"),
         ("cutoff = 0.4", "promise = 1.5", "'decision.promise' is 1.5"),
@@ -141,7 +149,8 @@ def test_a_mistake_names_its_key(file: Path, old: str, new: str, said: str) -> N
 @pytest.mark.parametrize(
     ("features", "said"),
     [
-        ({"agee": {"role": "immutable"}}, "'features.agee' is no feature of the table; it has"),
+        ({"rent": {"role": "immutable"}}, "'features.rent' is no feature of the table; it has"),
+        ({"agee": {"role": "immutable"}}, "of the table (did you mean 'age'?); it has"),
         ({"age": {"role": "advances"}}, "'features.age': 'age' has no horizon"),
         (
             {"sex": {"direction": "increase"}},
@@ -154,6 +163,19 @@ def test_what_the_table_does_not_bear_out_names_its_key(features: Any, said: str
     with pytest.raises(UserError) as told:
         Policy.of(features=features).schema(X)
     assert said in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [{"lock": ["agee"]}, {"ranges": {"agee": [1, 2]}}, {"allowed": {"agee": [1]}}],
+    ids=str,
+)
+def test_a_misspelt_feature_in_the_rules_names_its_key(rules: Any) -> None:
+    (field,) = rules
+    with pytest.raises(UserError) as told:
+        Policy.of(rules=rules).schema(X)
+    assert f"the policy: 'rules.{field}' names 'agee', which is no feature" in str(told.value)
+    assert "(did you mean 'age'?); it has ['income'" in str(told.value)
 
 
 def test_a_policy_file_that_is_not_there() -> None:
@@ -240,6 +262,16 @@ def test_a_classifier_with_another_score_range_is_refused() -> None:
             {"features": {"ratio": {"role": "derived", "formula": "2 * debt / income"}}},
             "is not its formula",
         ),
+        (
+            {"rules": {"max_changes": 0}},
+            "'rules.max_changes' is 0: nothing may change, and nobody would have a plan",
+        ),
+        ({"rules": {"max_cost": 0}}, "'rules.max_cost' is 0"),
+        ({"rules": {"relations": ["debts <= 30"]}}, "'debts' (did you mean 'debt'?) is no feature"),
+        (
+            {"features": {"income": {"range": [0, 2e8]}}},
+            "[0, 200000000] goes beyond the data (the table goes from 10 to 99)",
+        ),
     ],
 )
 def test_lint(data: dict[str, Any], said: str) -> None:
@@ -249,6 +281,35 @@ def test_lint(data: dict[str, Any], said: str) -> None:
 
 def test_a_sound_policy_has_no_remarks(file: Path) -> None:
     assert Policy.read(file).lint(TABLE) == []
+
+
+@pytest.mark.parametrize("named", ["yes", ["yes", "no"], 1])
+def test_a_favourable_outcome_that_no_row_has(named: Any) -> None:
+    policy = Policy.of(decision={"target": "verdict", "favourable": named})
+    (said,) = policy.refused(TABLE)
+    assert "'decision.favourable' will be refused" in said
+    assert "is none of those in y: ['bad', 'good']" in said
+    assert said in policy.lint(TABLE)
+    assert not policy.refused(X)  # nothing to compare it with
+    assert not Policy.of(decision={"target": "verdict", "favourable": "bad"}).refused(TABLE)
+    (said,) = Policy.of(decision={"target": "verdict"}).refused(TABLE)
+    assert "say which is favourable" in said
+
+
+def test_rules_need_to_be_met_by_those_whom_the_model_rejects() -> None:
+    policy = Policy.of(
+        decision={"target": "verdict", "favourable": "good"},
+        features={"ratio": {"role": "derived", "formula": "debt / income"}},
+        rules={"lock": ["income"], "relations": ["income <= 98"]},
+    )
+    method = fitted(policy)
+    assert h(X[X["income"] > 98]).min() > 0.5
+    (said,) = policy.refused(X)
+    assert "unless the model accepts such rows already: row" in said
+    assert policy.refused(X, method) == []
+    assert not any("refused" in remark for remark in policy.lint(X, method))
+    (said,) = policy.refused(X.assign(debt=500.0, ratio=500 / X["income"]), method)
+    assert "'rules' will be refused for such a table: row" in said
 
 
 def fitted(policy: Policy, model: Any = h) -> NearestNeighbour:
@@ -368,6 +429,34 @@ def test_the_command_line_keeps_it(file: Path) -> None:
     done = run("recourse", "model", "loans.csv", "--policy", file, "-o", "plans.csv")
     assert done.exit_code == 2
     assert "fit it again" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('favourable = "good"', 'favourable = "yes"', "policy.toml: 'decision.favourable' will be"),
+        ("[rules]", '[rules]\nlock = ["sex"]', "policy.toml: 'rules' will be refused"),
+        ("[rules]", '[rules]\nrelations = ["if sex = f then debt > 3"]', "which is protected"),
+    ],
+)
+def test_what_will_be_refused_is_an_error(file: Path, old: str, new: str, said: str) -> None:
+    TABLE.to_csv("loans.csv", index=False)
+    file.write_text(TEXT.replace(old, new))
+    done = run("policy", file, "loans.csv")
+    assert done.exit_code == 2, (done.output, done.exception)
+    assert "follows: debt / income" in done.output
+    assert done.stderr.count("error: ") == 1
+    assert said in done.stderr.splitlines()[-1]
+
+
+def test_a_misspelt_feature_is_said_before_any_table(file: Path) -> None:
+    TABLE.to_csv("loans.csv", index=False)
+    file.write_text(TEXT.replace("[rules]", '[rules]\nlock = ["dept"]'))
+    done = run("policy", file, "loans.csv")
+    assert done.exit_code == 2, (done.output, done.exception)
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: policy.toml: 'rules.lock' names 'dept', which is no")
+    assert "(did you mean 'debt'?)" in done.stderr
 
 
 def test_what_a_policy_says_is_not_said_twice(file: Path) -> None:

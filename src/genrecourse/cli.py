@@ -26,7 +26,7 @@ from genrecourse.comparison import Entry, rendering, standings
 from genrecourse.comparison import compare as run_comparison
 from genrecourse.comparison.results import Line
 from genrecourse.datasets import DATASETS, is_local, load_dataset, read_whole
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, counted, did_you_mean
 from genrecourse.methods import METHODS, load
 from genrecourse.plans import Change, Plan, Plans
 from genrecourse.policy import Policy
@@ -163,7 +163,8 @@ def datasets(
         raise UserError(f"say where '{name}' goes: genrecourse datasets {name} -o {name}.csv")
     whole = read_whole(name)
     write_table(whole, output)
-    out.print(f"{len(whole):,} rows and {whole.shape[1]} columns in {output}")
+    rows, columns = counted(len(whole), "row"), counted(whole.shape[1], "column")
+    out.print(f"{rows} and {columns} in {output}")
 
 
 def _about(name: str) -> list[str]:
@@ -202,7 +203,7 @@ def schema(
     X = _features(read_table(table), target, drop)
     found = Schema.infer(X, immutable=_split(immutable))
     write_text(found.to_json() + "\n", output)
-    out.print(f"{len(found)} features of {len(X):,} rows in {output}")
+    out.print(f"{counted(len(found), 'feature')} of {counted(len(X), 'row')} in {output}")
     _remark(found.lint(X))
 
 
@@ -234,7 +235,8 @@ def fit(
     so far. A policy says what the table's features are, what is favourable and the cutoff.
     """
     if method not in METHODS:
-        raise UserError(f"no method '{method}'; there are {', '.join(METHODS)}")
+        close = did_you_mean(method, METHODS)
+        raise UserError(f"no method '{method}'{close}; there are {', '.join(METHODS)}")
     said = _policy(policy, favourable=favourable, schema=schema_file, immutable=immutable)
     given = Schema.load(schema_file) if schema_file else None
     whole = read_table(table, given)
@@ -353,12 +355,18 @@ def check_policy(
     classifier: TheirModel = None,
     strict: Annotated[bool, typer.Option("--strict", help="End with 1 on any remark.")] = False,
 ) -> None:
-    """What a policy makes of a table: who may change what; and what looks odd about it."""
+    """What a policy makes of a table: who may change what; and what looks odd about it.
+
+    What 'fit' or a request would refuse for such a table is an error.
+    """
     said = Policy.read(file)
     whole = _features(read_table(table), None, drop)
-    out.print(_features_table(said.schema(whole)))
-    remarks = said.lint(whole, None if model is None else load(model, _given(classifier)))
-    _remark(remarks)
+    schema, fitted = said.schema(whole), None if model is None else load(model, _given(classifier))
+    remarks, refused = said.lint(whole, fitted), said.refused(whole, fitted)
+    out.print(_features_table(schema))
+    _remark([remark for remark in remarks if remark not in refused])
+    if refused:
+        raise UserError(f"{file}: {'; '.join(refused)}")
     if not remarks:
         out.print("nothing looks odd")
     elif strict:
@@ -534,7 +542,8 @@ def compare(
     """
     names, sets = _split(methods), _split(datasets)
     if reference is not None and reference not in names:
-        raise UserError(f"the reference '{reference}' is none of the methods {names}")
+        close = did_you_mean(reference, names)
+        raise UserError(f"the reference '{reference}'{close} is none of the methods {names}")
     wanted = range(first_seed, first_seed + seeds)
     how = {"rows": _rows(rows), "witnesses": witnesses, "nested": nested, "output": output}
     lines = _compared(names, sets, wanted, **how)
@@ -543,7 +552,8 @@ def compare(
         write_text(text, output.with_suffix(ending))
     for part in rendering.by_dataset(found):
         out.print(standings_tables(part))
-    out.print(f"{len(lines)} runs in {output}; tables in {output.with_suffix('')}.csv, .md, .tex")
+    runs, beside = counted(len(lines), "run"), output.with_suffix("")
+    out.print(f"{runs} in {output}; tables in {beside}.csv, .md, .tex")
     _end_if_failed(lines)
 
 
@@ -666,7 +676,8 @@ def _features(table: pd.DataFrame, target: str | None, drop: str) -> pd.DataFram
     leave = _split(drop) + ([target] if target else [])
     unknown = [name for name in leave if name not in table.columns]
     if unknown:
-        raise UserError(f"no column {unknown} in the table; it has {list(table.columns)}")
+        close = did_you_mean(unknown[0], table.columns)
+        raise UserError(f"no column {unknown}{close} in the table; it has {list(table.columns)}")
     rest = table.drop(columns=leave)
     if rest.shape[1] == 0:
         raise UserError(f"no column is left besides {leave}")
@@ -675,7 +686,8 @@ def _features(table: pd.DataFrame, target: str | None, drop: str) -> pd.DataFram
 
 def _target(table: pd.DataFrame, target: str) -> pd.Series:
     if target not in table.columns:
-        raise UserError(f"no target column '{target}'; the table has {list(table.columns)}")
+        close = did_you_mean(target, table.columns)
+        raise UserError(f"no target column '{target}'{close}; the table has {list(table.columns)}")
     y = table[target]
     if y.isna().any():
         raise UserError(
@@ -699,7 +711,8 @@ def _favourable(favourable: str | None, y: pd.Series) -> Any:
     unknown = [name for name in names if name not in seen]
     if unknown or not names:
         raise UserError(
-            f"the favourable outcome {favourable!r} is none of those in '{y.name}': "
+            f"the favourable outcome {favourable!r}{did_you_mean(favourable, seen)} is none of "
+            f"those in '{y.name}': "
             f"{sorted(seen)[:10]}"
         )
     return seen[names[0]] if len(names) == 1 else {seen[name] for name in names}
@@ -748,7 +761,8 @@ def _given(where: str | None) -> Any:
         said = f"{error}; is it in this folder?" if absent else f"{module_name} fails with {said}"
         raise UserError(f"--classifier {where}: {said}") from None
     if not hasattr(module, name):
-        raise UserError(f"--classifier {where}: {module_name} has no '{name}'")
+        close = did_you_mean(name, vars(module))
+        raise UserError(f"--classifier {where}: {module_name} has no '{name}'{close}")
     return getattr(module, name)
 
 

@@ -44,7 +44,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from genrecourse.classifier import Classifier
 from genrecourse.constraints import Rules
 from genrecourse.encoding import TableEncoder
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, amount, did_you_mean
 from genrecourse.relations import Possible, parse_relation
 from genrecourse.requests import (
     Constraints,
@@ -133,7 +133,8 @@ def _sentence(error: ValidationError) -> str:
         part, above = _part_at(place[:-1]), ".".join(place[:-1])
         known = [field.alias or name for name, field in part.model_fields.items()]
         inside = f"'{above}' has" if above else "it has"
-        return f"{inside} no key '{place[-1]}'; allowed are {', '.join(known)}"
+        close = did_you_mean(place[-1], known)
+        return f"{inside} no key '{place[-1]}'{close}; allowed are {', '.join(known)}"
     seen = "" if first["type"] == "value_error" else f" is {first['input']!r}"
     said = said[:1].lower() + said[1:]
     return f"'{'.'.join(place)}'{seen}: {said}"
@@ -190,15 +191,23 @@ class Policy:
         """
         X = self.split(X)[0]
         schema = base or self._base(X)
-        unknown = [name for name in self.stated.features if name not in schema.names]
-        if unknown:
-            raise UserError(
-                f"{self.name}: 'features.{unknown[0]}' is no feature of the table; it has "
-                f"{schema.names}"
-            )
+        self._check_names(schema)
         for feature in schema:
             schema = self._applied(schema, feature)
         return schema
+
+    def _check_names(self, schema: Schema) -> None:
+        """Refuse names that are no features, by the key where they stand."""
+        named = [(name, f"'features.{name}'") for name in self.stated.features]
+        for field in ("lock", "increase", "decrease", "ranges", "allowed", "max_step"):
+            rules = getattr(self.stated.rules, field)
+            named += [(name, f"'rules.{field}' names '{name}', which") for name in rules]
+        for name, where in named:
+            if name not in schema.names:
+                close = did_you_mean(name, schema.names)
+                raise UserError(
+                    f"{self.name}: {where} is no feature of the table{close}; it has {schema.names}"
+                )
 
     def _base(self, X: pd.DataFrame) -> Schema:
         file = self.stated.schema_file
@@ -323,6 +332,9 @@ class Policy:
         method: fitted under this policy; then plans are made for some of the rows in X that it
         rejects, to see whom the rules leave without one.
         """
+        if method is not None:
+            self.check_fitted(method)
+        refused = self.refused(X, method)
         X = self.split(X)[0]
         schema = self.schema(X)
         remarks = schema.lint(X)
@@ -332,10 +344,31 @@ class Policy:
         if all(feature.role != "mutable" for feature in schema):
             remarks.append("no feature is mutable: nobody can be told to change anything")
         if method is not None:
-            self.check_fitted(method)
             remarks += _lint_reading(method.classifier_, schema, X)
-            remarks += self._lint_plans(method, X)
-        return remarks
+            remarks += [] if refused else self._lint_plans(method, X)
+        return remarks + refused
+
+    def refused(self, X: pd.DataFrame, method: Any = None) -> list[str]:
+        """What of the policy would be refused for such a table: by `fit`, or by each request.
+
+        method: then rules need be met only by those rows that it rejects.
+        """
+        X, y = self.split(X)
+        found, encoder = [], TableEncoder(self.schema(X)).fit(X)
+        try:
+            if y is not None:
+                self.classifier().is_favourable(y)
+        except UserError as error:
+            found.append(f"'decision.favourable' will be refused for such a table: {error}")
+        unless, asking = ", unless the model accepts such rows already", np.ones(len(X), dtype=bool)
+        if method is not None:
+            unless, asking = "", ~method.classifier_.accepts(X[method.schema_.names])
+        for then, whom in (("", np.zeros(len(X), dtype=bool)), (unless, asking)):
+            try:
+                compile_constraints(self.stated.rules, encoder, Rules(encoder), X, whom)
+            except UserError as error:
+                return [*found, f"'rules' will be refused for such a table{then}: {error}"]
+        return found
 
     def _lint_rules(self, schema: Schema, X: pd.DataFrame) -> list[str]:
         rules, remarks = self.stated.rules, []
@@ -349,7 +382,7 @@ class Policy:
                     remarks.append(f"'rules.{field}' names '{name}', {feature.role}: {then}")
         for name, (low, high) in rules.ranges.items():
             if schema[name].is_category:
-                continue  # which the rules are refused for, below
+                continue  # which the rules are refused for
             ends = (-np.inf if low is None else low, np.inf if high is None else high)
             remarks += _lint_range(f"'rules.ranges.{name}'", ends, X[name])
         for names, way in ((rules.increase, "decrease"), (rules.decrease, "increase")):
@@ -359,12 +392,12 @@ class Policy:
                 for name in names
                 if schema[name].direction == way
             ]
+        remarks += [
+            f"'rules.{field}' is 0: nothing may change, and nobody would have a plan"
+            for field in ("max_changes", "max_cost")
+            if getattr(rules, field) == 0
+        ]
         remarks += _lint_relations(rules.relations, schema, X)
-        try:
-            encoder = TableEncoder(schema).fit(X)
-            compile_constraints(rules, encoder, Rules(encoder), X)
-        except UserError as error:
-            remarks.append(f"'rules' will be refused for such a table: {error}")
         return remarks
 
     def _lint_plans(self, method: Any, X: pd.DataFrame) -> list[str]:
@@ -423,13 +456,13 @@ def _lint_feature(feature: Feature, said: FeaturePolicy, column: pd.Series) -> I
 
 def _lint_range(where: str, ends: tuple[float, float], column: pd.Series) -> Iterable[str]:
     low, high = float(column.min()), float(column.max())
-    told = f"the table goes from {low:g} to {high:g}"
+    told = f"the table goes from {amount(low)} to {amount(high)}"
     if ends[1] < low or ends[0] > high:
-        yield f"{where} [{ends[0]:g}, {ends[1]:g}] lies outside the data: {told}"
+        yield f"{where} [{ends[0]:.10g}, {ends[1]:.10g}] lies outside the data: {told}"
     elif (np.isfinite(ends[0]) and ends[0] < low) or (np.isfinite(ends[1]) and ends[1] > high):
         yield (
-            f"{where} [{ends[0]:g}, {ends[1]:g}] goes beyond the data ({told}): the model has seen "
-            "nobody there"
+            f"{where} [{ends[0]:.10g}, {ends[1]:.10g}] goes beyond the data ({told}): the model "
+            "has seen nobody there"
         )
 
 
@@ -438,7 +471,10 @@ def _lint_relations(texts: Iterable[str], schema: Schema, X: pd.DataFrame) -> It
     F, immutable = encoder.features(X), Rules(encoder).immutable
     view = {j: Possible.known(F[:, j]) for j in range(F.shape[1])}
     for text in texts:
-        relation = parse_relation(text, encoder)
+        try:
+            relation = parse_relation(text, encoder)
+        except UserError:
+            continue  # which the rules are refused for
         features = list(relation.features)
         protected = [schema.names[j] for j in features if schema.features[j].role == "protected"]
         if protected:
