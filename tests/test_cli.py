@@ -369,7 +369,11 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     ),
     "two rows": (lambda: _fit(loans(2).assign(verdict=["good", "bad"])), "2 rows"),
     "a cutoff out of range": (lambda: _fit(cutoff="1.5"), "the cutoff 1.5"),
-    "unknown method": (lambda: _fit(method="magic"), "no method 'magic'"),
+    "unknown method": (lambda: _fit(method="magic"), "no method 'magic'; there are"),
+    "a method misspelt": (lambda: _fit(method="genr"), "no method 'genr' (did you mean 'genre'?)"),
+    "a target misspelt": (lambda: _fit(target="Verdit"), "'Verdit' (did you mean 'verdict'?); the"),
+    "a column misspelt": (lambda: _fit(drop="loan-id"), "(did you mean 'loan id'?) in the table"),
+    "an outcome misspelt": (lambda: _fit(favourable="Good"), "(did you mean 'good'?) is none"),
     "infinite": (
         lambda: _fit(loans().assign(savings=lambda t: t["savings"].fillna(np.inf))),
         "infinite",
@@ -460,6 +464,10 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         "there is no folder far",
     ),
     "data set unknown": (lambda: run("datasets", "iris", "-o", "i.csv"), "no data set 'iris'"),
+    "data set misspelt": (
+        lambda: run("datasets", "germany", "-o", "g.csv"),
+        "no data set 'germany' (did you mean 'german'?)",
+    ),
     "data set without output": (lambda: run("datasets", "german"), "say where 'german' goes"),
 }
 

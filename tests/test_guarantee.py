@@ -312,7 +312,7 @@ def test_the_rule_that_stands_in_the_way_is_named_with_what_it_keeps(
     ("stated", "h", "text"),
     [
         (Constraints(lock=("income",)), needs("income", 5), "income"),
-        (Constraints(max_changes=1), None, "at most 1 changes"),
+        (Constraints(max_changes=1), None, "at most one change"),
         (Constraints(max_cost=0.1), needs("income", 5), "a cost of at most 0.1"),
         (Constraints(ranges={"income": (None, 4)}), needs("income", 5), "between -∞ and 4"),
         (Constraints(decrease=("income",)), needs("income", 5), "income may only fall"),

@@ -163,6 +163,7 @@ def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
         ("allowed", AMOUNT, (2000, 1), "credit amount becomes one of: 2,000 DM, 1 DM"),
         ("allowed", level, ("a",), "job becomes one of: a"),
         ("max_changes", None, 2, "at most 2 changes"),
+        ("max_changes", None, 1, "at most one change"),
         ("max_cost", None, 0.5, "a cost of at most 0.5"),
         ("relation", None, "a <= b", "a <= b"),
     ]:

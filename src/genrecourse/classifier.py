@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from genrecourse.encoding import Array, TableEncoder
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, counted
 from genrecourse.schema import Schema, plain
 from genrecourse.training import TrainingPlan, train
 
@@ -114,7 +114,8 @@ class Classifier:
             raise UserError(f"y has shape {outcomes.shape}; expected one outcome a row")
         labels = pd.Series(outcomes)
         if labels.isna().any():
-            raise UserError(f"y has {int(labels.isna().sum())} missing outcomes; drop those rows")
+            gaps = counted(int(labels.isna().sum()), "missing outcome")
+            raise UserError(f"y has {gaps}; drop those rows")
         seen = [plain(v) for v in labels.unique()]
         wanted = self._favourable_set(seen, "y")
         return labels.isin(list(wanted)).to_numpy(copy=True)
@@ -275,8 +276,8 @@ def fit_mlp(
     label = Classifier(favourable=favourable).is_favourable(y)
     if label.all() or not label.any():
         raise UserError(
-            f"y has {int(label.sum())} favourable outcomes in {len(label)} rows; a classifier "
-            "needs both outcomes to learn from"
+            f"y has {counted(int(label.sum()), 'favourable outcome')} in "
+            f"{counted(len(label), 'row')}; a classifier needs both outcomes to learn from"
         )
     if len(label) != len(X):
         raise UserError(f"X has {len(X)} rows but y has {len(label)}")

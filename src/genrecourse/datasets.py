@@ -24,7 +24,7 @@ from sklearn.datasets import make_circles, make_moons
 
 from genrecourse import loan
 from genrecourse.classifier import MLPConfig
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, did_you_mean
 from genrecourse.schema import Schema
 
 DATA_VARIABLE = (
@@ -115,7 +115,8 @@ def is_local(name: str) -> bool:
 
 def _entry(name: str) -> DatasetEntry:
     if name not in DATASETS:
-        raise UserError(f"no data set '{name}'; there are {', '.join(DATASETS)}")
+        close = did_you_mean(name, DATASETS)
+        raise UserError(f"no data set '{name}'{close}; there are {', '.join(DATASETS)}")
     return DATASETS[name]
 
 

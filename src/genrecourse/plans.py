@@ -127,6 +127,8 @@ class Opening:
                 parts[part] = in_words(feature, end, None, words)
             if name == "allowed":
                 parts["values"] = ", ".join(in_words(feature, v, None, words) for v in value)
+        elif name == "max_changes" and value == 1:
+            name = "one_change"
         elif name == "max_cost":
             parts["cost"] = words.number(f"{value:g}")
         return words(f"rules.{name}" if f"rules.{name}" in words else "rules.other", **parts)

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from genrecourse.errors import UserError, did_you_mean
+from genrecourse.errors import UserError, amount, counted, did_you_mean
 from genrecourse.formulas import Formula, parse_formula
 
 Level = bool | int | float | str
@@ -102,8 +102,8 @@ class Feature(BaseModel):
             whole = self.horizon * 10**self.decimals
             if abs(whole - round(whole)) > 1e-9 * max(1.0, whole):
                 return (
-                    f"'{self.name}' has {self.decimals} decimals, so it cannot advance by "
-                    f"{self.horizon:g}; choose another horizon, or set decimals"
+                    f"'{self.name}' has {counted(self.decimals, 'decimal')}, so it cannot advance "
+                    f"by {self.horizon:g}; choose another horizon, or set decimals"
                 )
         return ""
 
@@ -394,8 +394,8 @@ def check_finite(column: pd.Series) -> None:
     if bad.any():
         row = column.index[int(bad.argmax())]
         raise UserError(
-            f"column '{column.name}' holds {int(bad.sum())} infinite values (first: index {row!r});"
-            " replace them with a number, or with NaN for missing"
+            f"column '{column.name}' holds {counted(int(bad.sum()), 'infinite value')} (first: "
+            f"index {row!r}); replace them with a number, or with NaN for missing"
         )
 
 
@@ -524,7 +524,8 @@ def _lint_formula(feature: Feature, formula: Formula, X: pd.DataFrame) -> list[s
     i = int(off.argmax())
     return [
         f"'{feature.name}' is not its formula '{formula.text}' in {off.mean():.0%} of rows (first: "
-        f"index {plain(X.index[i])!r} has {own[i]:g}, the formula {computed[i]:g})"
+        f"index {plain(X.index[i])!r} has {amount(own[i])}, the formula "
+        f"{amount(computed[i])})"
     ]
 
 

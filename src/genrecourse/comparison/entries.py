@@ -24,7 +24,7 @@ import genrecourse.methods
 from genrecourse.artifact import pack
 from genrecourse.comparison.isolation import Ask
 from genrecourse.comparison.results import Line
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, did_you_mean
 from genrecourse.methods import METHODS
 from genrecourse.methods.base import check_params
 
@@ -61,7 +61,8 @@ class Entry:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS and self.method not in BOUNDS:
-            raise UserError(f"no method '{self.method}'; there are {', '.join(METHODS)}")
+            close = did_you_mean(self.method, METHODS)
+            raise UserError(f"no method '{self.method}'{close}; there are {', '.join(METHODS)}")
         if not 0 < self.data_fraction <= 1:
             raise UserError(f"{self.label}: data_fraction is {self.data_fraction}, not in (0, 1]")
         ours = [name for name in GIVEN if name in self.params]

@@ -22,7 +22,7 @@ from genrecourse.comparison.bench import Bench
 from genrecourse.comparison.entries import BOUNDS, Entry, check_entries, heads
 from genrecourse.comparison.results import Line, ResultsFile
 from genrecourse.datasets import DATASETS, load_dataset
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, did_you_mean
 
 # What a run is: a line is used again by a comparison that asks for the same.
 KEY = ("dataset", "seed", "label", "rows", "nested", "witnesses", "config")
@@ -102,7 +102,8 @@ def _key(line: Line) -> tuple[Any, ...]:
 def _check(datasets: Sequence[str], seeds: Sequence[int], rows: int | None) -> None:
     unknown = [name for name in datasets if name not in DATASETS]
     if unknown:
-        raise UserError(f"no data set {unknown}; there are {', '.join(DATASETS)}")
+        close = did_you_mean(unknown[0], DATASETS)
+        raise UserError(f"no data set {unknown}{close}; there are {', '.join(DATASETS)}")
     if not datasets or not seeds:
         raise UserError("there is nothing to compare on: name a data set and a seed")
     if rows is not None and rows < 1:
