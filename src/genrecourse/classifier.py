@@ -126,8 +126,8 @@ class Classifier:
                 return {1}
             raise UserError(
                 f"{where} has the outcomes {sorted(seen, key=str)}: say which is favourable, "
-                f"--favourable {seen[0]} on the command line, favourable={seen[0]!r} in Python or "
-                "in a policy"
+                f"for example --favourable {seen[0]} on the command line, favourable={seen[0]!r} "
+                "in Python or in a policy"
             )
         several = isinstance(self.favourable, set | frozenset | list | tuple)
         wanted = set(self.favourable) if several else {self.favourable}
