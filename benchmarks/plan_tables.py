@@ -82,7 +82,11 @@ def rules() -> str:
     cost = json.loads((RESULTS / "rules.json").read_text(encoding="utf-8"))
     locked = locks["lines"][1:]
     have = sum(line["have_a_plan"] for line in locked)
-    ratios = ", ".join(f"`{name}` {ratio:.2f}" for name, ratio in cost["ratios"].items())
+    names = list(cost["plans"]["ratios"])
+    ratios = "; ".join(
+        f"of `{verb}` " + ", ".join(f"`{name}` {cost[verb]['ratios'][name]:.2f}" for name in names)
+        for verb in ("recourse", "plans")
+    )
     own, plans, masks = (
         f"{_percent(locks[way]['share'])} (at the hardest lock {_percent(locks[way]['least'])})"
         for way in ("get_one", "get_one_from_plans", "by_masks_alone")
@@ -94,7 +98,7 @@ def rules() -> str:
         f"{have:,} people and locks. Of these `plans` shows one to {plans}, `recourse` alone, "
         f"which tries nothing but the density and retrieved rows, to {own}, and masks alone to "
         f"{masks} (`python benchmarks/locks.py`).\n"
-        f"- Time of `recourse` with one rule over the time without ({cost['dataset']}, "
+        f"- Time with one rule over the time without ({cost['dataset']}, "
         f"{cost['people']} people, one run of `python benchmarks/bench_rules.py`): {ratios}."
     )
 

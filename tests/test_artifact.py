@@ -389,6 +389,18 @@ def test_settings_of_the_classifier_are_stored(tmp_path: Path) -> None:
     refused(tmp_path / "m", "of 64 stored rows", classifier=other)
 
 
+def test_a_score_that_is_no_probability_comes_back(tmp_path: Path) -> None:
+    def points(X: pd.DataFrame) -> np.ndarray:
+        return np.clip(300 + 6 * X["income"].to_numpy(dtype=float), 300, 850)
+
+    h = Classifier(points, cutoff=640, score_range=(300, 850))
+    method = NearestNeighbour(h, schema()).fit(people(), outcomes())
+    method.save(tmp_path / "m")
+    loaded = load(tmp_path / "m", h)
+    assert loaded.policy_ is None
+    assert exact(loaded.recourse(people())) == exact(method.recourse(people()))
+
+
 def test_a_small_table_has_fewer_probes(tmp_path: Path) -> None:
     X = people()[["income", "owner"]].iloc[:7]
     NearestNeighbour(lambda X: X["income"].to_numpy() / 100).fit(X).save(tmp_path / "m")

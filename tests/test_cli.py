@@ -242,6 +242,22 @@ def test_rules_and_promises_from_the_command_line(model: Path) -> None:
     )
 
 
+def test_a_model_with_a_scale_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    loans(200).to_csv("loans.csv", index=False)
+    _text("points.py", "def card(X):\n    return (300 + 6 * X['income'] / 1000).clip(300, 850)\n")
+    monkeypatch.syspath_prepend(str(Path().absolute()))
+    how = ("--target", "verdict", "--favourable", "good", "--classifier", "points:card")
+    fit = ("fit", "loans.csv", *how, "--method", "nnr", "-o", "card")
+    assert "--score-range 300,850" in sentence(run(*fit, "--cutoff", "640"))
+    assert "the two ends of the scale" in sentence(run(*fit, "--score-range", "640"))
+    done = run(*fit, "--cutoff", "640", "--score-range", "300,850")
+    assert done.exit_code == 0, (done.output, done.exception)
+    done = run("recourse", "card", "loans.csv", "--classifier", "points:card", "-o", "plans.csv")
+    assert done.exit_code == 0, (done.output, done.exception)
+    plans = pd.read_csv("plans.csv")
+    assert (plans.loc[plans["status"] == "ok", "score_after"] > 640).all()
+
+
 def test_recheck_says_which_plans_another_model_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the file alone: the method that made the plans is not needed."""
     income = Feature(name="income", kind="number", decimals=0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import warnings
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from genrecourse.promise import Promise
 from genrecourse.recheck import recheck
 from genrecourse.schema import Feature, Schema
 from genrecourse.terminal import _plan, panel
-from genrecourse.wording import english
+from genrecourse.wording import Wording, english
 
 SCRIPT = "<script>alert('x')</script>"
 AMOUNT = Feature(name="amount", kind="number", decimals=0, unit="DM", wording="credit amount")
@@ -74,6 +76,9 @@ def test_a_level_is_written_as_it_is_and_a_truth_as_yes_or_no() -> None:
     text = Feature(name="job", kind="category", categories=("none",), unit="ignored")
     assert [in_words(flag, v) for v in (True, np.bool_(False))] == ["yes", "no"]
     assert in_words(rooms, 2) == "2 rooms"
+    rate = Feature(name="rate", kind="category", categories=(0.12345, 0.12349, 2019))
+    assert [in_words(rate, v) for v in rate.categories] == ["0.12345", "0.12349", "2019"]
+    assert Change(rate, 2019, 0.12349).said == 0.12349
     assert in_words(text, "none") == "none"
 
 
@@ -244,6 +249,33 @@ def test_plans_outlive_a_file_with_their_whole_rows() -> None:
     for text, said in odd:
         with pytest.raises(UserError, match=said):
             Plans.from_json(text)
+
+
+def test_rows_from_json_have_the_dtypes_of_a_table() -> None:
+    kinds = pd.CategoricalDtype(["a", "b"], ordered=True)
+    jobs, n = pd.Series(["a", "b"], dtype=kinds), pd.Series([1, None], dtype="Int64")
+    X = pd.DataFrame({"job": jobs, "n": n})
+    plan = told(Change(AMOUNT, 4870, 2900), row=Row(X, 0), alternatives=(told(row=Row(X, 1)),))
+    text = Plans((plan,)).to_json()
+    assert Plans.from_json(text).x_plus()["job"].dtype != kinds
+    again = Plans.from_json(text, like=X.iloc[:1]).x_plus()
+    pd.testing.assert_frame_equal(again, X.set_axis([7, 7]))
+    by_code = Classifier(lambda X: 0.2 + 0.6 * X["job"].cat.codes)
+    assert recheck(Plans.from_json(text, like=X), by_code)["holds"].tolist() == [False, True]
+    with pytest.raises(UserError, match="the plans have values of 'job'"):
+        Plans.from_json(text, like=pd.DataFrame({"job": [1.5]}))
+
+
+def test_words_around_plans_from_json_are_of_the_language_asked_for(tmp_path: Path) -> None:
+    shipped = files("genrecourse.wording") / "en.toml"
+    comma = shipped.read_text(encoding="utf-8").replace('decimal = "."', 'decimal = ","')
+    file = tmp_path / "de.toml"
+    file.write_text(comma.replace('thousands = ","', 'thousands = "."'), encoding="utf-8")
+    words = Wording.of(file)
+    plan = told(Change(AMOUNT, 4870, 2900, words), language=words)
+    again = Plans.from_json(Plans((plan,)).to_json(), language=file)
+    assert "0,31 → 0,72" in again.to_text()
+    assert again.to_text() == Plans((plan,)).to_text()
 
 
 def test_several_plans_of_one_person_are_told_one_after_the_other() -> None:

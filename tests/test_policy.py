@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from genrecourse import Classifier, NearestNeighbour, Policy, Schema, UserError, cli
+from genrecourse import Classifier, NearestNeighbour, Policy, Schema, UserError, cli, load
 from genrecourse.checks import broken_rules
 from genrecourse.constraints import Rules
 from genrecourse.datasets import load_dataset
@@ -384,6 +385,46 @@ def test_a_method_of_another_policy_is_refused(file: Path) -> None:
         Policy.read(file).check_fitted(method)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('{ role = "protected" }', "{ missing = false }", "policy.toml gave 'sex' its role, which"),
+        (", cost_weight = 2", "", "'income' its cost_weight, which is not said any more"),
+        ('unlisted = "immutable"', "", "was 'immutable', not as the table has it"),
+    ],
+)
+def test_a_model_file_knows_what_a_policy_no_longer_says(
+    file: Path, old: str, new: str, said: str
+) -> None:
+    policy = Policy.read(file)
+    fitted(policy).save("model", policy)
+    method = load("model", h)
+    assert method.policy_ is not None
+    assert method.policy_.stated == policy.stated
+    policy.check_fitted(method)
+    file.write_text(TEXT.replace("max_changes = 1", "max_changes = 3"))
+    Policy.read(file).check_fitted(method)  # a rule of requests may be another
+    file.write_text(TEXT.replace(old, new))
+    with pytest.raises(UserError, match=said):
+        Policy.read(file).check_fitted(method)
+
+
+@pytest.mark.parametrize("name", ["german", "adult", "compas", "heloc"])
+def test_the_examples_come_back_from_a_model_file(name: str) -> None:
+    policy = Policy.read(POLICIES / f"{name}.toml")
+    again = Policy.unpack(json.loads(json.dumps(policy.pack())))
+    assert (again.stated, again.request, again.name) == (policy.stated, policy.request, policy.name)
+
+
+def test_lint_tells_that_nobody_shares_what_is_immutable() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 4, (300, 8)), columns=list("abcdefgh"))
+    some = {name: {"role": "immutable"} for name in "abcdefg"}
+    assert any("nobody to learn from" in each for each in Policy.of(features=some).lint(table))
+    few = {name: {"role": "immutable"} for name in "ab"}
+    assert not any("nobody to learn" in each for each in Policy.of(features=few).lint(table))
+
+
 # ---- the command line -----------------------------------------------------------------------
 
 
@@ -396,12 +437,17 @@ def test_the_command_line_keeps_it(file: Path) -> None:
     done = run("policy", file, "loans.csv", "--strict")
     assert done.exit_code == 0, (done.output, done.exception)
     assert "follows: debt / income" in done.output
+    assert "increase, from 10 to 99" in done.output
+    assert "rule: at most 1 change" in done.output
     assert "nothing looks odd" in done.output
     done = run("fit", "loans.csv", "--policy", file, "--method", "nnr", "-o", "model")
     assert done.exit_code == 0, (done.output, done.exception)
     done = run("recourse", "model", "loans.csv", "--policy", file, "-o", "plans.csv")
     assert done.exit_code == 0, (done.output, done.exception)
     plans = pd.read_csv("plans.csv")
+    done = run("recourse", "model", "loans.csv", "-o", "again.csv")  # the model file keeps it
+    assert "note: under policy.toml" in done.stderr
+    pd.testing.assert_frame_equal(pd.read_csv("again.csv"), plans)
     ok = plans["status"] == "ok"
     assert ok.sum() > 20
     after = plans.filter(like="new ").rename(columns=lambda name: name.removeprefix("new "))

@@ -50,7 +50,8 @@ class Classifier:
         if not low < cutoff < high:
             raise UserError(
                 f"the cutoff {cutoff} lies outside the score range {score_range}; "
-                "pass score_range=(lowest, highest) of your model's scores"
+                "say the lowest and highest of your model's scores: score_range=(300, 850), or "
+                "--score-range 300,850"
             )
         self.model = model
         self.favourable = favourable

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import pandas as pd
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
@@ -30,7 +30,7 @@ from genrecourse.errors import UserError, counted, did_you_mean
 from genrecourse.methods import METHODS, load
 from genrecourse.plans import Change, Plan, Plans
 from genrecourse.policy import Policy
-from genrecourse.requests import PerPerson, read_constraints
+from genrecourse.requests import Constraints, PerPerson, read_constraints
 from genrecourse.schema import Feature, Schema, plain
 from genrecourse.tables import check_output, read_table, write_table, write_text
 from genrecourse.terminal import metrics_table, own_warnings, panel, standings_tables
@@ -226,6 +226,13 @@ def fit(
     drop: Names = "",
     classifier: TheirModel = None,
     cutoff: Annotated[float | None, typer.Option(help="Accepted above it. Default: 0.5.")] = None,
+    score_range: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOW,HIGH",
+            help="The ends of your model's scale, such as 300,850. Default: 0,1.",
+        ),
+    ] = None,
     method: Annotated[str, typer.Option(help="See 'genrecourse methods'.")] = "genre",
     seed: Seed = 0,
 ) -> None:
@@ -248,7 +255,7 @@ def fit(
         found = found.with_feature(name, role="immutable")
     if given is None:
         _remark(said.lint(X) if said else found.lint(X))
-    h = _classifier(classifier, favourable, cutoff, y, said)
+    h = _classifier(classifier, favourable, cutoff, score_range, y, said)
     fitted = METHODS[method](h, found, seed=seed)
     if "progress" in fitted.get_params():
         fitted.set_params(progress=err.is_terminal)
@@ -257,7 +264,7 @@ def fit(
         fitted.fit(X, y)
     for note in notes:
         err.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
-    fitted.save(output)
+    fitted.save(output, said)
     accepted = fitted.classifier_.accepts(X[found.names])
     out.print(
         f"{type(fitted).__name__} fitted on {len(X):,} rows, of which its model accepts "
@@ -363,7 +370,7 @@ def check_policy(
     whole = _features(read_table(table), None, drop)
     schema, fitted = said.schema(whole), None if model is None else load(model, _given(classifier))
     remarks, refused = said.lint(whole, fitted), said.refused(whole, fitted)
-    out.print(_features_table(schema))
+    out.print(_features_table(schema, said))
     _remark([remark for remark in remarks if remark not in refused])
     if refused:
         raise UserError(f"{file}: {'; '.join(refused)}")
@@ -443,13 +450,12 @@ def recheck(
     if plans.suffix.lower() != ".json":
         wanted = "give the .json that 'genrecourse recourse -o plans.json' wrote"
         raise UserError(f"{plans} holds no plans to be read again; {wanted}")
-    given = Plans.from_json(_read(plans), where=str(plans))
-    h = _given(classifier)
-    if model is not None:
-        fitted = load(model, h)
-        _check_same_table(given, fitted.schema_, model)
-        h = fitted.classifier_
-    found = ask_again(given, h)
+    fitted = None if model is None else load(model, _given(classifier))
+    like = None if fitted is None else fitted.like
+    given = Plans.from_json(_read(plans), like=like, where=str(plans))
+    if fitted is not None:
+        _check_same_table(given, fitted.schema_)
+    found = ask_again(given, _given(classifier) if fitted is None else fitted.classifier_)
     lost = found[~found["holds"].astype(bool)]
     if output is not None:
         write_table(found, output)
@@ -480,9 +486,11 @@ def info(model: ModelFolder, classifier: TheirModel = None) -> None:
         facts.add_row(
             "learned", f"{training['steps']} steps, held-out loss {training['best_loss']:.3f}"
         )
+    if fitted.policy_ is not None:
+        facts.add_row("policy", fitted.policy_.name)
     out.print(facts)
     out.print()
-    out.print(_features_table(fitted.schema_))
+    out.print(_features_table(fitted.schema_, fitted.policy_))
 
 
 @app.command(
@@ -579,22 +587,29 @@ def _request(
     file: Path | None, fitted: Any, promise: float | None = None, delta: float | None = None
 ) -> dict[str, Any]:
     """What `plans` is told: by a policy, and on the command line what it leaves open."""
-    asked: dict[str, Any] = {}
-    if file is not None:
-        policy = Policy.read(file)
-        policy.check_fitted(fitted)
-        asked = policy.request
+    policy = _in_force(file, fitted)
+    asked = {} if policy is None else policy.request
     if promise is not None:
-        if "promise" in asked:
-            raise UserError(
-                f"leave --promise {promise:g}: the policy {file} says {asked['promise']:g} itself"
-            )
+        if policy is not None and "promise" in asked:
+            said = f"the policy {policy.name} says {asked['promise']:g} itself"
+            raise UserError(f"leave --promise {promise:g}: {said}")
         asked |= {"promise": promise}
     if delta is not None:
         if "promise" not in asked:
             raise UserError(f"--delta {delta:g} is about a promise: say which, --promise SHARE")
         asked |= {"delta": delta}
     return asked
+
+
+def _in_force(file: Path | None, fitted: Any) -> Policy | None:
+    """The policy in a file, or else the one that the model was fitted under."""
+    if file is not None:
+        policy = Policy.read(file)
+        policy.check_fitted(fitted)
+        return policy
+    if fitted.policy_ is not None:
+        err.print(Text(f"note: under {fitted.policy_.name}, as it was fitted"), soft_wrap=True)
+    return fitted.policy_
 
 
 def _ruled(
@@ -649,23 +664,38 @@ def _target_name(target: str | None, policy: Policy | None) -> str:
     return named
 
 
-def _features_table(schema: Schema) -> Table:
-    """Each feature, and how it may change."""
+def _features_table(schema: Schema, policy: Policy | None) -> Group:
+    """Each feature, how it may change, and the rules on plans as a whole."""
+    rules = Constraints() if policy is None else policy.stated.rules
     table = Table("feature", "kind", "may change", box=None)
     for feature in schema:
         kind = f"{len(feature.categories)} categories" if feature.is_category else "number"
-        table.add_row(feature.name, kind, _how_it_moves(feature))
-    return table
+        table.add_row(feature.name, kind, Text(_how_it_moves(feature, rules)))
+    whole = [f"at most {rules.max_changes} changes"] if rules.max_changes is not None else []
+    whole += [f"a cost of at most {rules.max_cost:g}"] if rules.max_cost is not None else []
+    return Group(table, *(Text(f"rule: {said}") for said in (*whole, *rules.relations)))
 
 
-def _how_it_moves(feature: Feature) -> str:
+def _how_it_moves(feature: Feature, rules: Constraints) -> str:
     if feature.role == "derived":
         return f"follows: {feature.formula}"
     if feature.role == "advances":
         return f"with time: by {feature.horizon:g}"
     if feature.role != "mutable":
         return "no" if feature.role == "immutable" else f"no ({feature.role})"
-    return "freely" if feature.direction == "any" else feature.direction
+    if feature.name in rules.lock:
+        return "no (locked)"
+    told = [str(feature.direction)] if feature.direction != "any" else []
+    told += [way for way in ("increase", "decrease") if feature.name in getattr(rules, way)]
+    for ends in (feature.range, rules.ranges.get(feature.name)):
+        if ends is not None:
+            low, high = ("..." if end is None else f"{end:,.9g}" for end in ends)
+            told.append(f"from {low} to {high}")
+    for step in (feature.max_step, rules.max_step.get(feature.name)):
+        told += [] if step is None else [f"by at most {step:,.9g}"]
+    if feature.name in rules.allowed:
+        told.append("to " + " or ".join(str(level) for level in rules.allowed[feature.name]))
+    return ", ".join(dict.fromkeys(told)) or "freely"
 
 
 def _split(names: str) -> list[str]:
@@ -722,24 +752,41 @@ def _classifier(
     where: str | None,
     favourable: str | None,
     cutoff: float | None,
+    score_range: str | None,
     y: pd.Series,
     policy: Policy | None,
 ) -> Classifier:
-    given = _given(where)
+    given, is_scaled = _given(where), cutoff is not None or score_range is not None
     if policy is not None:
-        if cutoff is not None:
-            raise UserError("with --policy, leave --cutoff: the policy says it")
+        if is_scaled:
+            raise UserError("with --policy, leave --cutoff and --score-range: the policy says it")
         h = policy.classifier(given)
         h.is_favourable(y)
         return h
     wanted = _favourable(favourable, y)
     if isinstance(given, Classifier):
-        if favourable is not None or cutoff is not None:
-            raise UserError(f"{where} says itself what is favourable and its cutoff; leave both")
+        if favourable is not None or is_scaled:
+            raise UserError(
+                f"{where} says itself what is favourable, its cutoff and its scale; leave them"
+            )
         return given
-    h = Classifier(given, favourable=wanted, cutoff=0.5 if cutoff is None else cutoff)
+    cutoff = 0.5 if cutoff is None else cutoff
+    h = Classifier(given, favourable=wanted, cutoff=cutoff, score_range=_ends(score_range))
     h.is_favourable(y)  # says which outcome to name, before anything is learned
     return h
+
+
+def _ends(text: str | None) -> tuple[float, float]:
+    """The ends of a scale of scores; probabilities where none is named."""
+    if text is None:
+        return 0.0, 1.0
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise UserError(
+            f"--score-range {text!r} should be the two ends of the scale, such as 300,850"
+        ) from None
+    return low, high
 
 
 def _given(where: str | None) -> Any:
@@ -818,16 +865,16 @@ def _people(applicants: Path, schema: Schema) -> pd.DataFrame:
     return X[schema.names].reset_index(drop=True)
 
 
-def _check_same_table(plans: Plans, schema: Schema, model: Path) -> None:
+def _check_same_table(plans: Plans, schema: Schema) -> None:
     """Refuse to ask a model about rows of another table."""
     has = list(plans.x_plus().columns) if plans.shown else schema.names
     lacks = [name for name in schema.names if name not in has]
     more = [name for name in has if name not in schema.names]
     if lacks or more:
         raise UserError(
-            f"these plans are of another model's table: they have {more or 'nothing'} that the "
-            f"model {model} does not know, and lack {lacks or 'nothing'}; give a model that was "
-            "fitted on their columns"
+            f"these plans are of another model's table: they have {more or 'nothing'} that this "
+            f"model does not know, and lack {lacks or 'nothing'}; give a model that was fitted on "
+            "their columns"
         )
 
 

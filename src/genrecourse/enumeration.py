@@ -25,7 +25,7 @@ MOST = (50, 30, 20, 12, 8)  # values of a feature that pairs are made of; the fi
 BUDGET = 100_000  # changes of two features that are tried for one person
 BATCH = 65_536  # rows that h is asked about at once
 DOUBT = 1e-6  # share of the score range within which h is asked again in original units
-FEW = 5  # values of a number that are tried where the rules leave a person none that occurs
+BETWEEN = 50  # values of a number that are tried where the rules leave a person none that occurs
 PEOPLE = 500  # whose masks are made at once: bounds memory
 
 
@@ -142,9 +142,11 @@ class Enumeration:
         for i in range(0, len(people), PEOPLE):
             part = people[i : i + PEOPLE]
             singles = self._singles(rules.take(part), part)
-            for person, single, limit in zip(part, singles, most[i : i + PEOPLE], strict=True):
+            for person, (single, whole), limit in zip(
+                part, singles, most[i : i + PEOPLE], strict=True
+            ):
                 moves, most_values, is_all = _moves(single, limit, touching)
-                is_all &= not self.menu.cut[single.feature].any()
+                is_all &= whole and not self.menu.cut[single.feature].any()
                 batch.append(_Asked(int(person), moves, most_values, is_all))
                 if sum(len(each.moves) for each in batch) >= BATCH:
                     found += self._accepted(rules, batch)
@@ -155,24 +157,26 @@ class Enumeration:
         """(len(people),) booleans: do the rules leave each person any other value at all?"""
         mine, answer = rules.take(people), np.zeros(len(people), dtype=bool)
         for j in range(len(self.menu.values)):
-            answer |= np.array([len(each) > 0 for each in self._open(mine, people, j)], dtype=bool)
+            open_ = self._open(mine, people, j)[0]
+            answer |= np.array([len(each) > 0 for each in open_], dtype=bool)
         return answer
 
     def opens(self, now: RuleBook, then: RuleBook, people: np.ndarray, j: int) -> np.ndarray:
         """(len(people),) booleans: may feature j of each person go where it could not?"""
-        pair = (self._open(rules.take(people), people, j) for rules in (now, then))
+        pair = (self._open(rules.take(people), people, j)[0] for rules in (now, then))
         return np.array([len(np.setdiff1d(b, a)) > 0 for a, b in zip(*pair, strict=True)], bool)
 
-    def _open(self, rules: RuleBook, people: np.ndarray, j: int) -> list[Array]:
+    def _open(self, rules: RuleBook, people: np.ndarray, j: int) -> tuple[list[Array], np.ndarray]:
         """What feature j of each person may change to: values that occur, or are given by name.
-        Where rules leave a number none of these: the ends of what they leave, and a few between."""
+        Where rules leave a number none of these: the ends of what they leave, and some between;
+        of whom that is so, others may lie beside them."""
         seen, (named, given) = self.menu.values[j], rules.named(j)
         values = np.unique(np.concatenate([seen, named]))
         own, others = self.F[people, j][:, None], values[None, :]
         same = np.abs(own - others) <= TOLERANCE  # from missing, every value is another
         theirs = given[:, None] | np.isin(values, seen)  # not what somebody else is given by name
         mask = np.asarray(rules.allowed(j, own, others) & ~same & theirs)
-        open_ = [values[row] for row in mask]
+        open_, is_between = [values[row] for row in mask], np.zeros(len(people), dtype=bool)
         if self.encoder.blocks[j].n_levels == 0 and len(seen) > 1:  # a constant has no scale
             low, high = rules.reach(j, own[:, 0])
             for i in np.flatnonzero(~mask.any(axis=1) & (low <= high)):
@@ -180,28 +184,30 @@ class Enumeration:
                 away = ~(np.abs(between - own[i]) <= TOLERANCE)
                 mine = rules.take(np.array([i])).allowed(j, own[i : i + 1], between[None])[0]
                 open_[i] = between[mine & away]
-        return open_
+                is_between[i] = len(open_[i]) > 0
+        return open_, is_between
 
     def _between(self, j: int, low: float, high: float) -> Array:
-        """Both ends and a few values between, with the decimals that a plan may say."""
-        values, block = np.linspace(low, high, FEW), self.encoder.blocks[j]
+        """Both ends and some values between, with the decimals that a plan may say."""
+        values, block = np.linspace(low, high, BETWEEN), self.encoder.blocks[j]
         decimals = self.encoder.schema.features[j].decimals
         if decimals is not None:
             whole = np.round(block.low + values * block.span, decimals)
             values = (whole - block.low) / block.span
         return np.unique(values)
 
-    def _singles(self, rules: RuleBook, people: np.ndarray) -> Iterator[Moves]:
-        """Each person's changes of one feature."""
+    def _singles(self, rules: RuleBook, people: np.ndarray) -> Iterator[tuple[Moves, bool]]:
+        """Each person's changes of one feature; and whether these are to all values there are."""
         open_ = [self._open(rules, people, j) for j in range(len(self.menu.values))]
+        some_between = np.any([between for _, between in open_], axis=0)
         for place, person in enumerate(people):
-            values = [theirs[place] for theirs in open_]
+            values = [theirs[place] for theirs, _ in open_]
             feature = np.repeat(np.arange(len(values)), [len(v) for v in values])
             value = np.concatenate(values)
             moves = Moves(np.c_[feature, feature], np.c_[value, value], np.zeros(len(value)))
             x, rows = self.F[person], moves.rows(self.F[person])
             price = self.cost(*(self.encoder.from_features(f) for f in (x[None], rows)))
-            yield Moves(moves.feature, moves.value, np.asarray(price))
+            yield Moves(moves.feature, moves.value, np.asarray(price)), not some_between[place]
 
     def _accepted(self, rules: RuleBook, batch: list[_Asked]) -> list[Found]:
         """Asks h once for the whole batch, and the rules about what h accepts."""

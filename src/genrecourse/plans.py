@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -65,7 +66,7 @@ class Change:
     def said(self) -> Any:
         """`after` as whoever reads the words understands it: a number may be rounded there."""
         value = cell_value(self.after)
-        if value is None or isinstance(value, bool | str):
+        if value is None or isinstance(value, bool | str) or self.feature.is_category:
             return value
         return float(
             _number(float(value), self.feature.decimals, self._written[1]).replace(",", "")
@@ -457,10 +458,19 @@ class Plans(Sequence[Plan]):
         return _json([plan.to_dict() for plan in self.plans])
 
     @classmethod
-    def from_json(cls, text: str, *, where: str = "the plans") -> Plans:
+    def from_json(
+        cls,
+        text: str,
+        *,
+        like: pd.DataFrame | None = None,
+        language: str | os.PathLike[str] | Wording = "en",
+        where: str = "the plans",
+    ) -> Plans:
         """Plans that `to_json` wrote, with their whole rows: enough to show and to `recheck` them.
 
-        Openings, which are about rules and not for people, are not read again. where: for messages.
+        Openings, which are about rules and not for people, are not read again. like: a table whose
+        dtypes the rows are given, for a model that asks for categories, say; JSON has none.
+        language: of the words around what was said then. where: for messages.
         """
         try:
             data = json.loads(text)
@@ -471,11 +481,13 @@ class Plans(Sequence[Plan]):
         told = [one for each in data for one in (each, *each.get("alternatives", ()))]
         rows = [one.get("x_plus") for one in told]
         table = pd.DataFrame([row for row in rows if row is not None])
+        table = table if like is None or table.empty else _as_in(table, like, where)
         places = iter(range(len(table)))
         whole = [None if row is None else Row(table, next(places)) for row in rows]
         left = iter(whole)
         try:
-            return cls(tuple(_read_person(each, left) for each in data))
+            words = Wording.of(language)
+            return cls(tuple(_read_person(each, left, words) for each in data))
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(
                 f"{where} were not written by Plans.to_json of this version: "
@@ -515,7 +527,23 @@ class Plans(Sequence[Plan]):
 # ---- from JSON ------------------------------------------------------------------------------
 
 
-def _read_person(data: dict[str, Any], rows: Iterator[Row | None]) -> Plan:
+def _as_in(table: pd.DataFrame, like: pd.DataFrame, where: str) -> pd.DataFrame:
+    """With the dtypes of another table; its categories may be fewer than the plans'."""
+    for name in table.columns.intersection(like.columns):
+        dtype = like[name].dtype
+        if isinstance(dtype, pd.CategoricalDtype):
+            more = [v for v in table[name].dropna().unique() if v not in dtype.categories]
+            dtype = pd.CategoricalDtype([*dtype.categories, *more], dtype.ordered)
+        try:
+            table[name] = table[name].astype(dtype)
+        except (TypeError, ValueError) as error:
+            raise UserError(
+                f"{where} have values of '{name}' that do not fit its dtype {dtype}: {error}"
+            ) from None
+    return table
+
+
+def _read_person(data: dict[str, Any], rows: Iterator[Row | None], words: Wording) -> Plan:
     made = data["promise"]
     every = [
         _read_plan(
@@ -525,6 +553,7 @@ def _read_person(data: dict[str, Any], rows: Iterator[Row | None]) -> Plan:
             status=data["status"],
             cutoff=data["cutoff"],
             reason_code=data["reason_code"],
+            language=words,
         )
         for each in (data, *data["alternatives"])
     ]
@@ -540,8 +569,8 @@ def _read_plan(data: dict[str, Any], row: Row | None, **about: Any) -> Plan:
     return Plan(
         **about,
         score_before=data["score_before"],
-        changes=tuple(_read_change(each) for each in data["changes"]),
-        consequences=tuple(_read_change(each) for each in data["consequences"]),
+        changes=tuple(_read_change(each, about["language"]) for each in data["changes"]),
+        consequences=tuple(_read_change(each, about["language"]) for each in data["consequences"]),
         score_after=data["score_after"],
         cost=data["cost"],
         log_likelihood=data["log_likelihood"],
@@ -556,7 +585,7 @@ def _read_share(data: dict[str, Any] | None) -> Share | None:
     return None if data is None else Share(data["k"], data["n"])
 
 
-def _read_change(data: dict[str, Any]) -> Change:
+def _read_change(data: dict[str, Any], words: Wording) -> Change:
     """With the words that were said then, whatever the schema says by now."""
     values = [value for value in (data["before"], data["after"]) if value is not None]
     is_number = not any(isinstance(value, str | bool) for value in values)
@@ -567,7 +596,8 @@ def _read_change(data: dict[str, Any]) -> Change:
         else {"kind": "category", "categories": tuple(dict.fromkeys(values))}
     )
     missing = len(values) < 2
-    change = Change(Feature(**named, **kind, missing=missing), data["before"], data["after"])
+    feature = Feature(**named, **kind, missing=missing)
+    change = Change(feature, data["before"], data["after"], words)
     vars(change)["words"] = (data["before_text"], data["after_text"])
     return change
 
@@ -598,6 +628,8 @@ def in_words(
         return words("value.yes" if value else "value.no")
     if isinstance(value, str):
         return value
+    if feature.is_category:  # a year, a postcode: a level's name, and no quantity to be rounded
+        return _with_unit(str(value), feature.unit, words)
     number = words.number(_number(float(value), feature.decimals, digits))
     return _with_unit(number, feature.unit, words)
 

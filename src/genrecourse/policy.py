@@ -56,6 +56,7 @@ from genrecourse.requests import (
 from genrecourse.roles import read_by
 from genrecourse.schema import Feature, Level, Schema
 
+SHARED = 50  # values of an immutable feature by which people are matched as they are
 TRIED = 100  # rejected rows for whom plans are made when a fitted method is linted
 
 
@@ -181,6 +182,18 @@ class Policy:
         """The same from Python: keys as in the file."""
         return cls(read_stated(data, "the policy"))
 
+    # ---- in a model file ----------------------------------------------------------------------
+
+    def pack(self) -> dict[str, Any]:
+        """For a model file, as JSON has it."""
+        stated = self.stated.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        return {"name": self.name, "stated": stated}
+
+    @classmethod
+    def unpack(cls, data: dict[str, Any]) -> Policy:
+        """The inverse of `pack`."""
+        return cls(read_stated(data["stated"], str(data["name"])), str(data["name"]))
+
     # ---- it drives a method -------------------------------------------------------------------
 
     def schema(self, X: pd.DataFrame, base: Schema | None = None) -> Schema:
@@ -279,8 +292,11 @@ class Policy:
         return table.drop(columns=self.target), table[self.target]
 
     def check_fitted(self, method: Any) -> None:
-        """Refuse a method that was fitted under another policy: its rules are not these."""
-        differ = self._differences(method.schema_)
+        """Refuse a method that was fitted under another policy: its features are not these.
+
+        Rules of requests and the promise may differ: nothing was learned from them.
+        """
+        differ = self._differences(method.schema_) + self._unsaid(method.policy_)
         if differ:
             raise UserError(
                 f"{self.name}: the model was fitted under other rules: {differ[0]}; fit it again "
@@ -291,15 +307,36 @@ class Policy:
     def _differences(self, fitted: Schema) -> list[str]:
         found = []
         for feature in fitted:
-            said = self.stated.features.get(feature.name)
-            unlisted = {} if self.stated.unlisted is None else {"role": self.stated.unlisted}
-            wanted = unlisted if said is None else said.stated()
-            for field, value in wanted.items():
+            for field, value in self._said_of(feature.name).items():
                 has = getattr(feature, field)
                 if has != value:
                     found.append(f"'{feature.name}' had the {field} {has!r}, not {value!r}")
         unknown = [name for name in self.stated.features if name not in fitted.names]
         return found + [f"'{name}' was no feature" for name in unknown]
+
+    def _said_of(self, name: str) -> dict[str, Any]:
+        """The fields of a feature that the policy states."""
+        said, unlisted = self.stated.features.get(name), self.stated.unlisted
+        if said is not None:
+            return said.stated()
+        return {} if unlisted is None else {"role": unlisted}
+
+    def _unsaid(self, before: Policy | None) -> list[str]:
+        """What the policy that a model was fitted under says of features, and this one does not."""
+        if before is None:
+            return []
+        named = [*before.stated.features, *self.stated.features]
+        lost = {name: before._said_of(name).keys() - self._said_of(name) for name in named}
+        found = [
+            f"{before.name} gave '{name}' its {sorted(fields)[0]}, which is not said any more"
+            for name, fields in lost.items()
+            if fields
+        ]
+        if before.stated.unlisted != self.stated.unlisted:
+            ways = (before.stated.unlisted, self.stated.unlisted)
+            told = [f"'{way}'" if way else "as the table has it" for way in ways]
+            found.append(f"what is not listed was {told[0]}, not {told[1]}")
+        return found
 
     def _check_decision(self, h: Classifier) -> None:
         """Refuse a classifier that accepts others than the policy says, where it says so."""
@@ -340,7 +377,7 @@ class Policy:
         remarks = schema.lint(X)
         for name, said in self.stated.features.items():
             remarks += _lint_feature(schema[name], said, X[name])
-        remarks += self._lint_rules(schema, X)
+        remarks += [*_lint_immutables(schema, X), *self._lint_rules(schema, X)]
         if all(feature.role != "mutable" for feature in schema):
             remarks.append("no feature is mutable: nobody can be told to change anything")
         if method is not None:
@@ -452,6 +489,19 @@ def _lint_feature(feature: Feature, said: FeaturePolicy, column: pd.Series) -> I
         yield f"{where} advances by {feature.horizon:g}, more than people in the table differ by"
     if feature.max_step is not None and (column.max() - column.min()) <= feature.max_step:
         yield f"{where}.max_step is as large as the whole table's range: it stops nobody"
+
+
+def _lint_immutables(schema: Schema, X: pd.DataFrame) -> Iterable[str]:
+    """Whoever shares what is immutable with nobody has nobody to learn from."""
+    fixed = [feature.name for feature in schema if feature.role == "immutable"]
+    compared = [name for name in fixed if X[name].nunique() <= SHARED]
+    alone = ~X.duplicated(compared, keep=False) if compared else pd.Series(False, X.index)
+    if alone.mean() > 0.5:
+        share = _share(int(alone.sum()), len(X))
+        yield (
+            f"{share} of the rows share with no other what is immutable, {fixed}: there is nobody "
+            "to learn from; lock some of it instead, by 'rules.lock'"
+        )
 
 
 def _lint_range(where: str, ends: tuple[float, float], column: pd.Series) -> Iterable[str]:

@@ -23,6 +23,7 @@ from genrecourse.methods.request import Lam
 
 FEWEST_SOURCES = 10  # rejected rows below which there is nothing to learn
 FEWEST_HELD = 5  # of them that are held out, at least
+MANY = 0.5  # of the rejected rows without a target: then something else is wrong
 MEASURED = 256  # sources by which the mass that a cap loses is measured
 REFINED = 20_000  # pairs that are refined, each source having its share ...
 REFINED_EACH = 10  # ... of at most so many
@@ -133,7 +134,13 @@ def report_pairs(method: Method, drawn: Drawn, watched: Drawn, split: Split) -> 
             "or loosen a direction or step"
         )
     if unpaired:
-        warnings.warn(f"{lacks}; they are left out of training", stacklevel=4)
+        then = "they are left out of training"
+        if unpaired > MANY * (fitted + held):
+            then += (
+                "; so few are left to learn from that it is better to lock at each request what is "
+                "immutable or bound here (docs/policy.md, 'Immutable or locked?')"
+            )
+        warnings.warn(f"{lacks}; {then}", stacklevel=4)
     return {  # of the sources trained on
         "sources": len(drawn),
         "unpaired": fitted - len(drawn),

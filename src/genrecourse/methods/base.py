@@ -36,6 +36,7 @@ from genrecourse.methods._planning import (
 from genrecourse.methods.request import check_safety, check_settings, parted
 from genrecourse.noise import KeyedNoise
 from genrecourse.plans import Plans
+from genrecourse.policy import Policy
 from genrecourse.promise import (
     DELTA,
     Ground,
@@ -117,6 +118,7 @@ class Method(BaseEstimator):
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
         """Learn from a table. y: outcomes seen in the data; None: h's own decisions stand in."""
         self._fitted = False
+        self.policy_: Policy | None = None  # that `save` was told of: `plans(X, **policy_.request)`
         self.schema_ = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
         self.encoder_ = TableEncoder(self.schema_).fit(X)
         X = X[self.schema_.names]
@@ -215,14 +217,18 @@ class Method(BaseEstimator):
             index=X.index,
         )
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
+    def save(self, folder: str | os.PathLike[str], policy: Policy | None = None) -> None:
         """Write what was learned to a folder, as data: `genrecourse.load` reads it.
+
+        policy: that it was fitted under, to be found again as `policy_`. The command line keeps its
+        rules; in Python they are told to `plans`, as all rules of a request are.
 
         The folder holds training rows: 64 of them, and whatever rows the method keeps (GenRe
         and nearest neighbours: up to 10,000 with their outcomes, so that a promise can be made). A
         classifier that is not the library's own is not stored; it is given again at load.
         """
         self._check_fitted("save")
+        policy = policy or self.policy_
         state, arrays = self._state()
         h, weights = artifact.pack_classifier(self.classifier_)
         meta = {
@@ -236,6 +242,7 @@ class Method(BaseEstimator):
                 "scores": pack(self._probe_scores),
             },
             "state": pack(state),
+            "policy": {} if policy is None else policy.pack(),
         }
         menu = {str(j): values for j, values in enumerate(self.menu_.values)}
         arrays = {
@@ -269,6 +276,7 @@ class Method(BaseEstimator):
         about = (method.cost_, method.seed, method.blank_.rows)
         method._ground = Ground.from_arrays(ground, *about) if ground else None
         method._levels = {AS_FITTED: levels_from_arrays(learned)} if learned else {}
+        method.policy_ = Policy.unpack(meta["policy"]) if meta.get("policy") else None
         method._restore(unpack(meta["state"]), artifact.within("state", arrays))
         method._fitted = True
         return method
@@ -290,7 +298,9 @@ class Method(BaseEstimator):
         params |= {name: kind(**params[name]) for name, kind in cls._records.items()}
         params["schema"] = schema if params["schema"] else None
         if params["classifier"] is not None:
-            to_be_trained = Classifier(None, favourable=h.favourable, cutoff=h.cutoff)
+            to_be_trained = Classifier(
+                None, favourable=h.favourable, cutoff=h.cutoff, score_range=h.score_range
+            )
             params["classifier"] = h if params["classifier"] else to_be_trained
         return params
 
@@ -360,6 +370,11 @@ class Method(BaseEstimator):
             self, request, fewest_changes=fewest_changes, constraints=constraints, n=n
         )
         return choose(levels, float(share), float(delta))
+
+    @property
+    def like(self) -> pd.DataFrame:
+        """A row of the table that was fitted on: its columns, in their order and dtypes."""
+        return self._like
 
     def kept_rows(self) -> Array | None:
         """(n, D) training rows of accepted people that a model file of this method would hold, to
