@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from genrecourse.audit.discretion import FEW, Hidden, find_hidden
 from genrecourse.audit.groups import EVERYONE, Group, Where, check_groups, find_groups
 from genrecourse.audit.measures import CHANGE, METRICS, Measured, Metric, measure, metric_of
 from genrecourse.audit.resampling import Bootstrap, difference, interval
@@ -24,7 +25,6 @@ LEVEL = 0.95
 LEAST = 20  # people behind a number; with fewer it is not given
 N_BOOT = 1000
 COLUMNS = ("group", "metric", "value", "low", "high", "n")  # of Audit.to_frame
-FEW, BESIDE = "few", "beside"  # why a number is kept back: `Number.hidden`
 NO_CAUSE = (
     "A difference says that the groups differ in this table, more than the choice of people "
     "explains. It does not say why: the groups differ in other things as well."
@@ -325,7 +325,7 @@ def audit(
     values = np.stack(list(found.values.values()), axis=1)
     metrics = [metric_of(name, method.schema_) for name in names]
     draws = Bootstrap(values, np.array([metric.is_share for metric in metrics]), n_boot, seed)
-    hidden = _hidden(people, values, least)
+    hidden = find_hidden(people, values, least)
     return Audit(
         numbers=_numbers(people, names, draws, level, hidden),
         differences=_differences(people, names, metrics, draws, level, least, hidden),
@@ -359,55 +359,6 @@ def _absent(found: Measured) -> dict[str, str]:
         for name in METRICS
         if name not in found.values
     }
-
-
-Hidden = dict[tuple[str, int], str]  # group and place of the metric: why it is kept back
-
-
-def _hidden(groups: list[Group], values: Array, least: int) -> Hidden:
-    """What must not be told, so that nothing is told of fewer than `least` people.
-
-    The groups within a larger one add up to it. If those kept back there are one group, or fewer
-    than `least` people together, the rest would give them away: the next smallest goes too.
-    """
-    counted = {group.label: _counted(values, group.members) for group in groups}
-    hidden = {
-        (label, j): FEW for label, each in counted.items() for j, n in enumerate(each) if n < least
-    }
-    parts = [(whole, inside) for whole in groups for inside in _inside(whole, groups)]
-    before = -1
-    while len(hidden) > before:  # what is kept back in one whole may give itself away in another
-        before = len(hidden)
-        for whole, inside in parts:
-            covered = np.logical_or.reduce([group.members for group in inside])
-            unlisted = _counted(values, whole.members & ~covered)
-            for j in range(values.shape[1]):
-                if (whole.label, j) not in hidden:
-                    sizes = [(int(counted[group.label][j]), group.label) for group in inside]
-                    _keep_back(hidden, j, sizes, int(unlisted[j]), least)
-    return hidden
-
-
-def _keep_back(
-    hidden: Hidden, j: int, sizes: list[tuple[int, str]], unlisted: int, least: int
-) -> None:
-    """Adds to what is hidden of the j-th metric until no sum tells it. sizes: people, group."""
-    lost = [n for n, label in sizes if (label, j) in hidden] + ([unlisted] if unlisted else [])
-    told = sorted((n, label) for n, label in sizes if (label, j) not in hidden)
-    while lost and told and (len(lost) == 1 or sum(lost) < least):
-        n, label = told.pop(0)
-        lost.append(n)
-        hidden[label, j] = BESIDE
-
-
-def _inside(whole: Group, groups: list[Group]) -> list[list[Group]]:
-    """The groups that part a larger one by one more column, for each such column."""
-    found: dict[str, list[Group]] = {}
-    for group in groups:
-        more = [column for column, _ in set(group.where) - set(whole.where)]
-        if len(more) == 1 and len(group.where) == len(whole.where) + 1:
-            found.setdefault(more[0], []).append(group)
-    return list(found.values())
 
 
 def _numbers(
