@@ -9,6 +9,7 @@ import re
 import warnings
 from dataclasses import replace
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,13 @@ import pytest
 from scipy.stats import binom
 from scipy.stats import t as student
 
-from genrecourse import Schema, UserError
+from genrecourse import Schema, UserError, load
 from genrecourse.audit import Audit, audit
 from genrecourse.audit.discretion import find_hidden
 from genrecourse.audit.groups import Group, find_groups
-from genrecourse.audit.measures import METRICS
+from genrecourse.audit.measures import METRICS, learned_from
 from genrecourse.audit.resampling import Bootstrap, difference, interval
-from genrecourse.audit.result import COLUMNS, NO_CAUSE, _differences, written
+from genrecourse.audit.result import COLUMNS, LEARNED, NO_CAUSE, _differences, written
 from genrecourse.checks import Example, example_score, make_example
 from genrecourse.encoding import Array
 from genrecourse.methods.base import Method, TrainingRows
@@ -121,6 +122,26 @@ def test_a_real_difference_is_called_and_no_other(found: Audit) -> None:
     assert NO_CAUSE in found.to_text()
 
 
+def test_how_many_a_few_are_may_follow_and_nothing_says_otherwise(toy: Method) -> None:
+    """Six of the 60 on the islet are turned down, which the share and n above say; what is asked of
+    them is kept back, and no text promises more."""
+    table = town().assign(home="house", income=20.0)
+    table["place"] = np.where(np.arange(240) < 60, "islet", "shore")
+    table.loc[table.index[6:60], "income"] = 90.0
+    done = audit(toy, table, "place")
+    down = done.number("place = islet", "rejected")
+    assert (down.value * (down.n or 0), down.n) == (pytest.approx(6), 60)
+    assert {done.number(f"place = {p}", "cost").is_known for p in ("islet", "shore")} == {False}
+    for said in (done.to_text(), done.to_html()):
+        assert "nor how many they are" not in said
+        assert "How many they are is not kept secret" in said
+
+
+def test_where_nothing_is_called_it_is_said_what_that_means(toy: Method) -> None:
+    (said,) = audit(toy, town().assign(income=20.0, home="house"), "coin").findings
+    assert said.endswith("no proof that there is none: a small one shows only in a larger table.")
+
+
 def test_each_pair_is_compared_once_and_all_are_counted(found: Audit) -> None:
     """side and coin have two values each; of four combinations each is held against the rest.
 
@@ -131,6 +152,23 @@ def test_each_pair_is_compared_once_and_all_are_counted(found: Audit) -> None:
     assert "side = b" not in {group for group, _ in compared}
     assert f"{len(compared)} comparisons" in found.how_called
     assert f"{1 - 0.05 / len(compared):.3%}" in found.how_called
+
+
+def test_people_whom_the_model_learned_from_are_recognised(toy: Method) -> None:
+    done, held_out = (audit(toy, town(seed=seed), "side") for seed in (0, 1))
+    for said in (done.to_text(), done.to_html(), *json.loads(done.to_json())["remarks"]):
+        assert LEARNED in said
+    assert LEARNED not in held_out.to_text() + held_out.to_html() + held_out.to_json()
+
+
+def test_a_stored_model_still_knows_whom_it_learned_from(
+    nearest: NearestNeighbour, people: pd.DataFrame, tmp_path: Path
+) -> None:
+    nearest.save(tmp_path / "model")
+    again = load(tmp_path / "model", example_score)
+    X = people[again.schema_.names]
+    assert learned_from(again, X)
+    assert not learned_from(again, X.iloc[::2])  # half of them: too few to be sure
 
 
 def test_the_same_people_give_the_same_audit(toy: Method, found: Audit) -> None:
@@ -335,6 +373,15 @@ def test_a_share_has_the_interval_of_a_binomial_with_two_more() -> None:
     np.testing.assert_allclose([low, high], expected, atol=0.011)
 
 
+def test_the_interval_of_a_share_reaches_to_both_sides_of_it() -> None:
+    """However near the end, of yes and no as of estimates that are nearly alike; by little, so that
+    rounding may hide it."""
+    rng = np.random.default_rng(0)
+    for values in (np.arange(300) > 0, np.arange(20) > 0, rng.uniform(0.991, 0.995, 350)):
+        low, high = interval(means(values, share=True), len(values), 0.95)
+        assert low < values.mean() < high
+
+
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_all_of_twenty_is_no_certainty(value: float) -> None:
     low, high = interval(means(np.full(20, value), share=True), 20, 0.95)
@@ -483,6 +530,8 @@ def test_a_small_part_of_a_nested_column_is_not_told_by_the_rest(toy: Method) ->
         kept = {n.group: n.hidden for n in done.numbers if n.metric == metric and n.hidden}
         assert kept == {"region = Bremen": "few", "region = Bayern": "beside"}, metric
     assert not any("Bayern" in each.group for each in done.differences)
+    for said in ("Bremen: fewer than 20", "Bayern: kept back"):  # not "too few" of a hundred
+        assert f"Asked to change most, region = {said}" in done.to_text()
 
 
 def test_what_is_kept_back_in_one_column_is_not_told_by_another(toy: Method) -> None:
@@ -608,8 +657,8 @@ def test_no_number_stands_without_its_interval(found: Audit, toy: Method) -> Non
 
 def test_shares_near_the_ends_are_not_rounded_away() -> None:
     share, amount = METRICS["rejected"], METRICS["cost"]
-    assert [written(v, share) for v in (0.0, 0.004, 0.5, 0.996, 1.0)] == [
-        *("0%", "0.4%", "50%", "99.6%", "100%"),
+    assert [written(v, share) for v in (0.0, 0.004, 0.5, 0.996, 0.9996, 1 - 1e-15, 1.0)] == [
+        *("0%", "0.4%", "50%", "99.6%", "99.96%", "100%", "100%"),
     ]
     assert written(0.456, amount) == "0.46"
 
