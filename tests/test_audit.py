@@ -8,7 +8,8 @@ import json
 import re
 import warnings
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,13 @@ import pytest
 from scipy.stats import binom
 from scipy.stats import t as student
 
-from genrecourse import Schema, UserError
+from genrecourse import Schema, UserError, load
 from genrecourse.audit import Audit, audit
+from genrecourse.audit.discretion import find_hidden
 from genrecourse.audit.groups import Group, find_groups
-from genrecourse.audit.measures import METRICS
+from genrecourse.audit.measures import METRICS, learned_from
 from genrecourse.audit.resampling import Bootstrap, difference, interval
-from genrecourse.audit.result import COLUMNS, NO_CAUSE, _differences, written
+from genrecourse.audit.result import COLUMNS, LEARNED, NO_CAUSE, _differences, written
 from genrecourse.checks import Example, example_score, make_example
 from genrecourse.encoding import Array
 from genrecourse.methods.base import Method, TrainingRows
@@ -120,6 +122,26 @@ def test_a_real_difference_is_called_and_no_other(found: Audit) -> None:
     assert NO_CAUSE in found.to_text()
 
 
+def test_how_many_a_few_are_may_follow_and_nothing_says_otherwise(toy: Method) -> None:
+    """Six of the 60 on the islet are turned down, which the share and n above say; what is asked of
+    them is kept back, and no text promises more."""
+    table = town().assign(home="house", income=20.0)
+    table["place"] = np.where(np.arange(240) < 60, "islet", "shore")
+    table.loc[table.index[6:60], "income"] = 90.0
+    done = audit(toy, table, "place")
+    down = done.number("place = islet", "rejected")
+    assert (down.value * (down.n or 0), down.n) == (pytest.approx(6), 60)
+    assert {done.number(f"place = {p}", "cost").is_known for p in ("islet", "shore")} == {False}
+    for said in (done.to_text(), done.to_html()):
+        assert "nor how many they are" not in said
+        assert "How many they are is not kept secret" in said
+
+
+def test_where_nothing_is_called_it_is_said_what_that_means(toy: Method) -> None:
+    (said,) = audit(toy, town().assign(income=20.0, home="house"), "coin").findings
+    assert said.endswith("no proof that there is none: a small one shows only in a larger table.")
+
+
 def test_each_pair_is_compared_once_and_all_are_counted(found: Audit) -> None:
     """side and coin have two values each; of four combinations each is held against the rest.
 
@@ -130,6 +152,23 @@ def test_each_pair_is_compared_once_and_all_are_counted(found: Audit) -> None:
     assert "side = b" not in {group for group, _ in compared}
     assert f"{len(compared)} comparisons" in found.how_called
     assert f"{1 - 0.05 / len(compared):.3%}" in found.how_called
+
+
+def test_people_whom_the_model_learned_from_are_recognised(toy: Method) -> None:
+    done, held_out = (audit(toy, town(seed=seed), "side") for seed in (0, 1))
+    for said in (done.to_text(), done.to_html(), *json.loads(done.to_json())["remarks"]):
+        assert LEARNED in said
+    assert LEARNED not in held_out.to_text() + held_out.to_html() + held_out.to_json()
+
+
+def test_a_stored_model_still_knows_whom_it_learned_from(
+    nearest: NearestNeighbour, people: pd.DataFrame, tmp_path: Path
+) -> None:
+    nearest.save(tmp_path / "model")
+    again = load(tmp_path / "model", example_score)
+    X = people[again.schema_.names]
+    assert learned_from(again, X)
+    assert not learned_from(again, X.iloc[::2])  # half of them: too few to be sure
 
 
 def test_the_same_people_give_the_same_audit(toy: Method, found: Audit) -> None:
@@ -334,6 +373,15 @@ def test_a_share_has_the_interval_of_a_binomial_with_two_more() -> None:
     np.testing.assert_allclose([low, high], expected, atol=0.011)
 
 
+def test_the_interval_of_a_share_reaches_to_both_sides_of_it() -> None:
+    """However near the end, of yes and no as of estimates that are nearly alike; by little, so that
+    rounding may hide it."""
+    rng = np.random.default_rng(0)
+    for values in (np.arange(300) > 0, np.arange(20) > 0, rng.uniform(0.991, 0.995, 350)):
+        low, high = interval(means(values, share=True), len(values), 0.95)
+        assert low < values.mean() < high
+
+
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_all_of_twenty_is_no_certainty(value: float) -> None:
     low, high = interval(means(np.full(20, value), share=True), 20, 0.95)
@@ -471,6 +519,129 @@ def test_a_small_group_is_not_told_by_the_others(toy: Method) -> None:
     assert {(n["n"], n["value"], n["hidden"]) for n in data} == {(None, None, "few")}
 
 
+def test_a_small_part_of_a_nested_column_is_not_told_by_the_rest(toy: Method) -> None:
+    """Regions lie within countries: Germany less Bavaria would be the five of Bremen."""
+    people = {("DE", "Bayern"): 100, ("DE", "Bremen"): 5, ("FR", "Paris"): 110, ("FR", "Lyon"): 85}
+    rows = [where for where, n in people.items() for _ in range(n)]
+    table = pd.DataFrame(rows, columns=["country", "region"])
+    table = table.assign(income=np.arange(len(rows)) % 40.0, home="house")
+    done = audit(toy, table, ["country", "region"])
+    for metric in ("rejected", "with_plan", "cost", "change: income"):
+        kept = {n.group: n.hidden for n in done.numbers if n.metric == metric and n.hidden}
+        assert kept == {"region = Bremen": "few", "region = Bayern": "beside"}, metric
+    assert not any("Bayern" in each.group for each in done.differences)
+    for said in ("Bremen: fewer than 20", "Bayern: kept back"):  # not "too few" of a hundred
+        assert f"Asked to change most, region = {said}" in done.to_text()
+
+
+def test_what_is_kept_back_in_one_column_is_not_told_by_another(toy: Method) -> None:
+    """Two columns may name the very same people."""
+    place = np.where(np.arange(240) < 7, "islet", np.where(np.arange(240) < 90, "hill", "shore"))
+    table = town().assign(home="house", place=place)
+    table["landscape"] = table["place"].replace({"shore": "flat", "hill": "steep"})
+    done = audit(toy, table, ["place", "landscape"])
+    for group in ("place = hill", "landscape = steep"):
+        assert done.number(group, "rejected").hidden == "beside"
+    assert done.number("landscape = flat", "rejected").is_known
+
+
+def test_how_many_have_a_plan_is_not_told_by_the_n_of_the_cost() -> None:
+    """Five of Bremen were turned down and none has a plan. Who has a plan in Bavaria is kept back,
+    and the n of its cost would tell it."""
+    region = np.repeat(["Bayern", "Bremen", "Paris"], [100, 5, 100])
+    country = np.repeat(["DE", "DE", "FR"], [100, 5, 100])
+    table = pd.DataFrame({"country": country, "region": region})
+    has = np.where(region == "Bremen", np.nan, 1.0)
+    values = np.stack([np.ones(205), ~np.isnan(has), has], axis=1)
+    groups, _ = find_groups(table, ["country", "region"], values[:, 0] > 0, least=20)
+    hidden = find_hidden(groups, values, least=20)
+    assert {key for key, why in hidden.items() if why == "beside"} == {
+        ("region = Bayern", j) for j in range(3)
+    }
+
+
+def random_table(rng: np.random.Generator) -> tuple[pd.DataFrame, Array]:
+    """Two or three columns, some within others, and who counts in metrics one after the other."""
+    n = int(rng.integers(60, 300))
+    columns: list[np.ndarray] = [rng.choice(4, n, p=rng.dirichlet(np.full(4, 0.7)))]
+    while len(columns) < 2 or (len(columns) < 3 and rng.random() < 0.5):
+        given = columns[int(rng.integers(len(columns)))]
+        finer = 2 * given + (rng.random(n) < rng.choice([0.05, 0.2, 0.5]))
+        other = rng.choice(3, n, p=rng.dirichlet(np.full(3, 0.7)))
+        columns.append([finer, given // 2, other][int(rng.integers(3))])
+    turned_down = np.where(rng.random(n) < 0.7, 1.0, 0.0)
+    with_plan = np.where(turned_down == 1, rng.random(n) < 0.9, np.nan)
+    cost = np.where(with_plan == 1, rng.random(n), np.nan)
+    table = pd.DataFrame({f"c{i}": column for i, column in enumerate(columns)})
+    return table, np.stack([turned_down, with_plan, cost], axis=1)
+
+
+def follows(wanted: Array, told: Array) -> np.ndarray:
+    """Which of the wanted sums are sums of those told. (k, c), (g, c)"""
+    if not len(told) or not len(wanted):
+        return np.zeros(len(wanted), dtype=bool)
+    found = np.linalg.lstsq(told.T, wanted.T, rcond=None)[0]
+    return np.asarray(np.abs(told.T @ found - wanted.T).max(axis=0) < 1e-6)
+
+
+def unions(sizes: np.ndarray, least: int, most: int = 3000) -> Array:
+    """(k, c) the sets of cells with fewer than `least` people together; the first `most`."""
+    found: list[tuple[int, ...]] = []
+    ways = [((i,), int(n)) for i, n in enumerate(sizes) if n < least]
+    while ways and len(found) < most:
+        some, n = ways.pop()
+        found.append(some)
+        more = range(some[-1] + 1, len(sizes))
+        ways += [((*some, i), n + int(sizes[i])) for i in more if n + sizes[i] < least]
+    sets = [[float(i in some) for i in range(len(sizes))] for some in found]
+    return np.array(sets).reshape(-1, len(sizes))
+
+
+def crossings(table: pd.DataFrame, counted: np.ndarray) -> np.ndarray:
+    """(k, n) who has the same values in some of the columns."""
+    ways = [names for k in range(1, table.shape[1] + 1) for names in combinations(table, k)]
+    codes = [table.groupby(list(names)).ngroup()[counted].to_numpy() for names in ways]
+    return np.concatenate([np.unique(code)[:, None] == code for code in codes])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nothing_of_few_people_follows_from_what_is_told(seed: int) -> None:
+    """Solved as a linear system: everyone, the groups told, everyone else of a comparison, and the
+    groups told in the next metric, whose n is a sum of this one."""
+    rng = np.random.default_rng(seed)
+    table, values = random_table(rng)
+    least = int(rng.choice([5, 10, 20]))
+    groups, _ = find_groups(table, list(table), values[:, 0] == 1, least)
+    hidden = find_hidden(groups, values, least)
+    for j in range(3):
+        counted = ~np.isnan(values[:, j])
+        cells = table[counted].groupby(list(table)).ngroup().to_numpy()
+        sizes = np.bincount(cells)
+        known = [
+            group.members[counted]
+            for group in groups
+            if any((group.label, k) not in hidden for k in range(j, min(j + 2, 3)))
+        ]
+        told, parts = (
+            np.array([np.bincount(cells, who) > 0 for who in some], float).reshape(-1, len(sizes))
+            for some in (known, crossings(table, counted))
+        )
+        wanted = np.concatenate([parts[parts @ sizes < least], unions(sizes, least)])
+        assert not follows(wanted, np.concatenate([told, 1 - told])).any()
+
+
+def test_where_no_cell_is_small_nothing_is_kept_back() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.integers(0, 3, 900), "b": rng.integers(0, 4, 900)})
+    table["c"] = table["a"] // 2
+    groups, small = find_groups(table, list(table), np.ones(900, dtype=bool), least=20)
+    assert (
+        len(groups) == 1 + 3 + 4 + 2 + 12 + 4
+    )  # "a and c" are "a"; "b and c" where c is not one a
+    assert small == 0
+    assert find_hidden(groups, rng.random((900, 2)), least=20) == {}
+
+
 # ---- as text, JSON and a page -----------------------------------------------------------------
 
 
@@ -486,8 +657,8 @@ def test_no_number_stands_without_its_interval(found: Audit, toy: Method) -> Non
 
 def test_shares_near_the_ends_are_not_rounded_away() -> None:
     share, amount = METRICS["rejected"], METRICS["cost"]
-    assert [written(v, share) for v in (0.0, 0.004, 0.5, 0.996, 1.0)] == [
-        *("0%", "0.4%", "50%", "99.6%", "100%"),
+    assert [written(v, share) for v in (0.0, 0.004, 0.5, 0.996, 0.9996, 1 - 1e-15, 1.0)] == [
+        *("0%", "0.4%", "50%", "99.6%", "99.96%", "100%", "100%"),
     ]
     assert written(0.456, amount) == "0.46"
 

@@ -422,7 +422,7 @@ def audit(
         write_text(found.to_json() + "\n", output)
     else:
         write_table(found.to_frame(), output)
-    out.print(Text("\n".join([*found.findings, found.how_called])), soft_wrap=True)
+    out.print(Text("\n".join([*found.remarks, *found.findings, found.how_called])), soft_wrap=True)
     out.print(f"{len(table):,} people in {len(found.groups)} groups; in {output}")
 
 

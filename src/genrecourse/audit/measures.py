@@ -20,6 +20,7 @@ from genrecourse.schema import Schema
 from genrecourse.verifier import Verifier
 
 PEOPLE = 500  # who are helped at once: bounds memory
+KNOWN = 0.9  # of the training rows that are asked about: in a table of few values some recur
 CHANGE = "change: "  # before a feature's name: the share whose plan changes it
 
 
@@ -153,6 +154,13 @@ def measure(method: Method, X: pd.DataFrame, request: dict[str, Any]) -> Measure
         found.values[name] = np.full(len(X), np.nan)
         found.values[name][told] = values
     return found
+
+
+def learned_from(method: Method, X: pd.DataFrame) -> bool:
+    """Whether X holds nearly all of the training rows that the model file keeps as a sample."""
+    known = set(_keys(method.encoder_.encode(X)))
+    some = _keys(method.encoder_.encode(method.probe_rows()))
+    return sum(key in known for key in some) >= KNOWN * len(some)
 
 
 def _plans(

@@ -27,7 +27,8 @@ LIMITS = (
     "other people of the same kind would have given, not what another model would.",
     "The cost is a distance on the scale of the data. It is neither money nor effort, and the same "
     "change may be harder for one group than for another: no number here knows that.",
-    "A group that is not listed, or has too few people, is not shown to be treated alike.",
+    "A group that is not listed, has too few people or is kept back, is not shown to be treated "
+    "alike.",
     "Equal numbers do not make a decision fair, and a difference does not by itself make it "
     "unlawful: what follows is for people to judge.",
 )
@@ -41,7 +42,9 @@ def audit_html(audit: Audit, title: str) -> str:
     parts = [
         _head(audit, title),
         section(
-            "What differs", bullets(audit.findings), _muted(audit.how_called), _muted(NO_CAUSE)
+            "What differs",
+            *(f"<p><strong>{escape(remark)}</strong></p>" for remark in audit.remarks),
+            *(bullets(audit.findings), _muted(audit.how_called), _muted(NO_CAUSE)),
         ),
         _by_group(audit),
         _changes(audit),

@@ -12,8 +12,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from genrecourse.audit.discretion import FEW, Hidden, find_hidden
 from genrecourse.audit.groups import EVERYONE, Group, Where, check_groups, find_groups
-from genrecourse.audit.measures import CHANGE, METRICS, Measured, Metric, measure, metric_of
+from genrecourse.audit.measures import (
+    CHANGE,
+    METRICS,
+    Measured,
+    Metric,
+    learned_from,
+    measure,
+    metric_of,
+)
 from genrecourse.audit.resampling import Bootstrap, difference, interval
 from genrecourse.encoding import Array
 from genrecourse.errors import UserError
@@ -24,7 +33,10 @@ LEVEL = 0.95
 LEAST = 20  # people behind a number; with fewer it is not given
 N_BOOT = 1000
 COLUMNS = ("group", "metric", "value", "low", "high", "n")  # of Audit.to_frame
-FEW, BESIDE = "few", "beside"  # why a number is kept back: `Number.hidden`
+LEARNED = (
+    "These look like the rows that the model learned from: what is said of likely outcomes and of "
+    "copies of the model flatters the plans. Audit people who were held out."
+)
 NO_CAUSE = (
     "A difference says that the groups differ in this table, more than the choice of people "
     "explains. It does not say why: the groups differ in other things as well."
@@ -35,8 +47,8 @@ NO_CAUSE = (
 class Number:
     """The mean of one metric in one group, with its interval.
 
-    NaN, and no n, where too few people count; and where the numbers beside it would give such a
-    one away, since all groups of a column together are everyone.
+    NaN, and no n, where too few people count; and where, with the numbers that are told, it would
+    give such a one away.
     """
 
     group: str
@@ -85,6 +97,7 @@ class Audit:
     absent: dict[str, str] = field(default_factory=dict)  # metrics not measured, and why
     reasons: dict[str, int] = field(default_factory=dict)  # why people have no plan
     small: int = 0  # combinations with too few people to be listed
+    learned: bool = False  # whether the people are those whom the model learned from
     level: float = LEVEL
     least: int = LEAST
     n_boot: int = N_BOOT
@@ -185,8 +198,9 @@ class Audit:
         said = (
             f"{self.level:.0%} intervals, each by itself, from {self.n_boot:,} resamples of the "
             f"people, with the model and its plans as they are. With fewer than {self.least} "
-            f"people to be counted, neither a number is given nor how many they are; where this "
-            f"could be told from the groups beside them, the next smallest is kept back too."
+            f"people to be counted no number is given, and one from which, with the others that "
+            f"are told, theirs would follow is kept back. How many they are is not kept secret: "
+            f"it may follow from a share and its n in the metric before."
         )
         if len(self.columns) > 1:
             said += (
@@ -196,6 +210,11 @@ class Audit:
         return said
 
     @property
+    def remarks(self) -> list[str]:
+        """What to know before reading on."""
+        return [LEARNED] if self.learned else []
+
+    @property
     def findings(self) -> list[str]:
         """The called differences in sentences; or that there is none."""
         if self.called:
@@ -203,8 +222,8 @@ class Audit:
         if not self.differences:
             return []
         return [
-            "No difference between groups is called. That is no proof that there is none: these "
-            "are as many people as the table has."
+            "No difference between groups is called. That is no proof that there is none: a small "
+            "one shows only in a larger table."
         ]
 
     # ---- as text and data ---------------------------------------------------------------------
@@ -226,10 +245,15 @@ class Audit:
         for group in self.groups:
             most = self.asked_most(group)[:3]
             said = "; ".join(f"{self._feature(each)} {self.in_words(each)}" for each in most)
-            lines.append(f"Asked to change most, {group}: {said or 'too few people'}")
+            cost = self.number(group, "cost")  # hidden for the reason that what is asked is
+            none = self.count(cost) if cost.hidden else "nothing"
+            lines.append(f"Asked to change most, {group}: {said or none}")
         lines += [f"Not measured, {self.metric(m).title}: {why}" for m, why in self.absent.items()]
         return "\n".join(
-            [*lines, "", *self.findings, "", self.how_called, self.how_counted, NO_CAUSE]
+            [
+                *(*lines, "", *self.remarks, *self.findings, ""),
+                *(self.how_called, self.how_counted, NO_CAUSE),
+            ]
         )
 
     def _feature(self, number: Number) -> str:
@@ -249,6 +273,7 @@ class Audit:
             "comparisons": [
                 _plain(asdict(each)) | {"called": each.is_called} for each in self.differences
             ],
+            "remarks": self.remarks,
             "findings": self.findings,
             "no_plan": dict(self.reasons),
             "not_measured": dict(self.absent),
@@ -269,7 +294,10 @@ def written(value: float, metric: Metric) -> str:
     if not metric.is_share:
         return f"{value:.2f}"
     edge = min(value, 1 - value)
-    return f"{value:.1%}" if 0 < edge < 0.01 else f"{value:.0%}"
+    if not 1e-6 < edge < 0.01:
+        return f"{value:.0%}"
+    digits = max(1, math.ceil(-math.log10(200 * edge)))  # the least with which it is not 0 or 100
+    return f"{value:.{digits}%}"
 
 
 def _gap(size: float, metric: Metric) -> str:
@@ -325,7 +353,7 @@ def audit(
     values = np.stack(list(found.values.values()), axis=1)
     metrics = [metric_of(name, method.schema_) for name in names]
     draws = Bootstrap(values, np.array([metric.is_share for metric in metrics]), n_boot, seed)
-    hidden = _hidden(people, values, least)
+    hidden = find_hidden(people, values, least)
     return Audit(
         numbers=_numbers(people, names, draws, level, hidden),
         differences=_differences(people, names, metrics, draws, level, least, hidden),
@@ -336,6 +364,7 @@ def audit(
         absent=_absent(found),
         reasons=found.reasons,
         small=small,
+        learned=learned_from(method, X[method.schema_.names]),
         level=level,
         least=least,
         n_boot=n_boot,
@@ -359,55 +388,6 @@ def _absent(found: Measured) -> dict[str, str]:
         for name in METRICS
         if name not in found.values
     }
-
-
-Hidden = dict[tuple[str, int], str]  # group and place of the metric: why it is kept back
-
-
-def _hidden(groups: list[Group], values: Array, least: int) -> Hidden:
-    """What must not be told, so that nothing is told of fewer than `least` people.
-
-    The groups within a larger one add up to it. If those kept back there are one group, or fewer
-    than `least` people together, the rest would give them away: the next smallest goes too.
-    """
-    counted = {group.label: _counted(values, group.members) for group in groups}
-    hidden = {
-        (label, j): FEW for label, each in counted.items() for j, n in enumerate(each) if n < least
-    }
-    parts = [(whole, inside) for whole in groups for inside in _inside(whole, groups)]
-    before = -1
-    while len(hidden) > before:  # what is kept back in one whole may give itself away in another
-        before = len(hidden)
-        for whole, inside in parts:
-            covered = np.logical_or.reduce([group.members for group in inside])
-            unlisted = _counted(values, whole.members & ~covered)
-            for j in range(values.shape[1]):
-                if (whole.label, j) not in hidden:
-                    sizes = [(int(counted[group.label][j]), group.label) for group in inside]
-                    _keep_back(hidden, j, sizes, int(unlisted[j]), least)
-    return hidden
-
-
-def _keep_back(
-    hidden: Hidden, j: int, sizes: list[tuple[int, str]], unlisted: int, least: int
-) -> None:
-    """Adds to what is hidden of the j-th metric until no sum tells it. sizes: people, group."""
-    lost = [n for n, label in sizes if (label, j) in hidden] + ([unlisted] if unlisted else [])
-    told = sorted((n, label) for n, label in sizes if (label, j) not in hidden)
-    while lost and told and (len(lost) == 1 or sum(lost) < least):
-        n, label = told.pop(0)
-        lost.append(n)
-        hidden[label, j] = BESIDE
-
-
-def _inside(whole: Group, groups: list[Group]) -> list[list[Group]]:
-    """The groups that part a larger one by one more column, for each such column."""
-    found: dict[str, list[Group]] = {}
-    for group in groups:
-        more = [column for column, _ in set(group.where) - set(whole.where)]
-        if len(more) == 1 and len(group.where) == len(whole.where) + 1:
-            found.setdefault(more[0], []).append(group)
-    return list(found.values())
 
 
 def _numbers(

@@ -384,6 +384,10 @@ class Method(BaseEstimator):
             return None
         return self.blank_.rows(np.concatenate(verifier.like_))
 
+    def probe_rows(self) -> pd.DataFrame:
+        """A few training rows, from all over the table, that every model file holds."""
+        return self._probe.copy()
+
     # ---- for authors --------------------------------------------------------------------------
 
     def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
