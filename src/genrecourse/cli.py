@@ -863,6 +863,7 @@ def _lines(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             "status": [plan.status for _, plan in every],
             "reason_code": [plan.reason_code for _, plan in every],
             "reason": [plan.reason for _, plan in every],
+            "about_rules": [plan.about_rules for _, plan in every],
             "number": _numbers(plans),
             "score_before": [plan.score_before for _, plan in every],
             "score_after": [plan.score_after for _, plan in every],
