@@ -146,9 +146,15 @@ def test_plans_as_a_page_are_of_those_who_were_turned_down(model: Path) -> None:
         assert done.exit_code == 0, (done.output, done.exception)
     listed = json.loads(Path("plans.json").read_text())
     down = [plan for plan in listed if plan["status"] != "already-accepted"]
+    assert f"30 people: {_counted(listed)}; in plans.html" in " ".join(done.output.split())
     page = Path("plans.html").read_text(encoding="utf-8")
     assert 0 < len(down) < 30
     assert f"of {len(down)} in the table" in page
+
+
+def _counted(listed: list[dict[str, Any]]) -> str:
+    counts = pd.Series([plan["status"] for plan in listed]).value_counts()
+    return ", ".join(f"{n} {status}" for status, n in counts.items())
 
 
 def test_several_plans_a_person_are_lines_of_their_own(model: Path, tmp_path: Path) -> None:

@@ -188,6 +188,8 @@ def run_shell(line: str) -> None:
             ]  # test_report, test_cli and test_compare_command run them
         done = CliRunner().invoke(cli.app, words[1:])
         assert done.exit_code == 0, (line, done.output, done.exception)
+        if words[1] == "explain":  # a row that there is something to say about
+            assert "what would change" in done.output, (line, done.output)
     elif words[0] == "make":
         subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
     elif words[:2] == ["python", "-m"]:

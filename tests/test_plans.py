@@ -145,6 +145,20 @@ def test_a_reason_says_what_it_rests_on(proven: bool, most: int, said: str) -> N
     assert plan.to_dict()["evidence"]["said"] == ("proven" if proven else "searched")
 
 
+def test_where_nothing_may_change_nothing_was_tried() -> None:
+    reason = refused("nothing-may-change", evidence=Evidence(True, 0, 0, 96)).reason
+    assert reason == english()("reasons.nothing-may-change")
+
+
+@pytest.mark.parametrize(("proven", "most"), [(True, 50), (False, 50), (False, 0)])
+def test_one_try_is_counted_as_one(proven: bool, most: int) -> None:
+    reason = refused(evidence=Evidence(proven, 1, most, 1)).reason
+    assert "1 tries" not in reason
+    assert "1 changes" not in reason
+    assert "number of changes: 1)" in reason
+    assert "number of tries: 1)" in reason
+
+
 def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
     opening = Opening("lock", AMOUNT, (Change(AMOUNT, 4870, 2900),), 0.7, 0.4)
     plan = refused("rules-block", openings=(opening,))
@@ -155,6 +169,8 @@ def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
     assert opening.to_text() in plan.to_text()
     assert plan.changes == ()
     assert plan.to_dict()["openings"][0]["changes"][0]["after"] == 2900
+    lines = _lines(Plans((plan,)), pd.DataFrame({"amount": [4870]}), Schema(features=(AMOUNT,)))
+    assert lines["about_rules"].tolist() == [opening.to_text()]
     told = {
         ("direction", "direction"): ({"direction": "increase"}, "credit amount may only rise"),
         ("step", "max_step"): ({"max_step": 500.0}, "credit amount changes by at most 500 DM"),
@@ -224,13 +240,53 @@ def test_what_a_plan_bears_is_told_wherever_it_is_shown() -> None:
     assert lines["new ratio"].tolist() == [0.125, 0.25]
 
 
+AGE = Feature(name="age", kind="number", decimals=0, unit="years", role="advances", horizon=1)
+
+
+def test_what_moves_by_itself_is_no_part_of_the_score() -> None:
+    """On a line of its own, below the changes, and with the time that it takes."""
+    plan = told(Change(AMOUNT, 4870, 2900), consequences=(Change(AGE, 26, 27),))
+    lines = plan.to_text().splitlines()
+    assert "26 years" not in plan.facts
+    assert lines[1] == "  credit amount: 4,870 DM → 2,900 DM"
+    assert "moves by itself" in lines[2]
+    assert lines[2].endswith("age: 26 years → 27 years (as time passes, within 1 year)")
+    assert lines[3].startswith("  model's score")
+    assert lines[2].strip() in plan.to_html()
+    without = (AGE.model_copy(update={"unit": ""}), AGE.model_copy(update={"unit": "km"}), REAL)
+    for feature in without:  # 1 of what is no time
+        other = told(Change(AMOUNT, 4870, 2900), consequences=(Change(feature, 26, 27),))
+        assert "as time passes" not in other.to_text()
+    assert told(Change(AMOUNT, 4870, 2900)).follows == ""
+
+
+def test_a_terminal_shows_the_whole_wording() -> None:
+    wording = "dependants (class 1: three or more, 2: up to two)"
+    feature = Feature(name="dependants", kind="number", decimals=0, wording=wording)
+    console = Console(width=140, record=True, file=io.StringIO())
+    console.print(panel(Schema(features=(feature,)), pd.Series({"dependants": 1}), refused()))
+    shown = console.export_text().replace("│", " ")
+    assert f"{wording}: 1" in " ".join(shown.split())
+
+
+def test_a_value_stays_on_one_line_of_a_page() -> None:
+    level = Feature(name="account", kind="category", categories=("none", ">= 200 DM", "a" * 20))
+    html = told(Change(level, "none", ">= 200 DM"), Change(AMOUNT, 4870, 2900)).changes_html()
+    assert "→\u00a0&gt;=\u00a0200\u00a0DM<" in html
+    assert "4,870\u00a0DM<" in html
+    long = "existing credits paid so far"
+    level = level.model_copy(update={"categories": ("none", long)})
+    html = told(Change(level, "none", long)).changes_html()
+    assert f"→\u00a0{long}<" in html  # which may break
+
+
 def test_plans_outlive_a_file_with_their_whole_rows() -> None:
     table = pd.DataFrame({"amount": [2900, 100], "ratio": [0.5, 0.25], "job": ["a", None]})
     second = told(Change(AMOUNT, 4870, 100), imprecise=Share(1, 32), row=Row(table, 1))
     plan = told(
         Change(AMOUNT, 4870, 2900),
         Change(Feature(name="job", kind="category", categories=("a", "b")), "b", "a"),
-        consequences=(Change(REAL, 0.25, 0.5),),
+        consequences=(Change(REAL, 0.25, 0.5), Change(AGE, 26, 27)),
         promise=Promise(0.9, 0.1, 0.5, 0.8, 15, 100, 50.0, 0.1),
         retrained=Share(7, 8),
         cheapest=Evidence(True, 12, 50, 3),

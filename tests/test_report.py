@@ -5,27 +5,32 @@ from __future__ import annotations
 import base64
 import io
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from genrecourse import demo
+from genrecourse import demo, plots
 from genrecourse.checks import Example, example_score, make_example
 from genrecourse.errors import UserError
 from genrecourse.evaluation import Case, make_case
 from genrecourse.methods.base import Method
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
+from genrecourse.page import CSS
 from genrecourse.plans import Change, Plan
-from genrecourse.plots import before_after, svg
+from genrecourse.plots import before_after, cost_against_likelihood, svg
 from genrecourse.policy import Policy
-from genrecourse.report import report_html, score_table, write_report
-from genrecourse.requests import Constraints
+from genrecourse.report import _draws_note, report_html, score_table, write_report
+from genrecourse.requests import Constraints, PerPerson
 from genrecourse.schema import Feature
+from genrecourse.terminal import _plan
 from genrecourse.wording import english
 
 SCRIPT = "<script>alert('x')</script>"
@@ -112,6 +117,151 @@ def test_who_has_no_plan_is_told_why_and_what_it_rests_on(example: Example) -> N
         assert "age cannot change" in plan.openings[0].to_text()
         assert plan.openings[0].to_text() not in text
         assert "something that a person cannot change" in text
+
+
+def test_who_has_no_plan_is_told_of_the_rule_in_the_table_too(example: Example) -> None:
+    def by_debt(X: pd.DataFrame) -> np.ndarray:
+        return np.where(X["debt"] <= 5, 0.9, 0.1)
+
+    method = NearestNeighbour(by_debt, example.schema).fit(example.X, example.y)
+    people = example.people[example.people["debt"].between(6, 8)]
+    locked = Constraints(lock=("debt",))
+    plans = method.plans(people, constraints=locked)
+    assert len(plans) > 1
+    assert {plan.reason_code for plan in plans} == {"rules-block"}
+    text = words(report_html(method, people, shown=1, constraints=locked))
+    assert all("About a rule" in plan.about_rules for plan in plans)
+    assert all(f"{plan.reason} ({plan.about_rules})" in text for plan in plans)
+    assert text.count("About a rule") == 1 + len(plans)  # the first person is told in full, too
+
+
+def test_what_recourse_is_not_is_said_before_the_first_plan(
+    method: GenRe, people: pd.DataFrame
+) -> None:
+    text = words(report_html(method, people, n=3, shown=2))
+    note = english()("plan.note")
+    assert text.count(note) == 1
+    assert text.index(note) < text.index("what would change the model's decision")
+
+
+def test_why_the_first_plan_is_the_first_is_said_where_there_are_others(
+    method: GenRe, people: pd.DataFrame, example: Example
+) -> None:
+    weighed, chosen = (english()(f"report.first_{how}") for how in ("weighed", "chosen"))
+    several, one = (words(report_html(method, people, n=n, shown=2)) for n in (3, 1))
+    assert weighed in several
+    assert weighed not in one
+    nearest = NearestNeighbour(example_score, example.schema).fit(example.X, example.y)
+    assert getattr(nearest, "verifier_", None) is None  # nothing that could weigh
+    text = words(report_html(nearest, people, n=3, shown=4))
+    assert "Another way" in text
+    assert chosen in text
+    assert weighed not in text
+
+
+def rings(page: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> list[list[list[float]]]:
+    """Where the ring is in each picture of draws that a page draws."""
+    axes = []
+
+    def draw(on: Callable[[Axes], None], *size: float) -> str:
+        axes.append(Figure().add_subplot())
+        on(axes[-1])
+        return ""
+
+    monkeypatch.setattr(plots, "svg", draw)
+    page()
+    drawn = [ax for ax in axes if "likelihood" in ax.get_ylabel()]
+    return [
+        [
+            list(map(float, point))
+            for each in ax.collections
+            if str(each.get_label()).endswith("plan")
+            for point in each.get_offsets()
+        ]
+        for ax in drawn
+    ]
+
+
+def test_the_ring_is_around_the_first_plan(
+    method: GenRe, people: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it was drawn, refined, or found by trying all changes."""
+    first = [plan for plan in method.plans(people, 2)[:12] if plan.status == "ok"]
+    found = rings(lambda: report_html(method, people, n=2, shown=12), monkeypatch)
+    assert len(found) == len(first) > 5
+    for plan, ring in zip(first, found, strict=True):
+        assert ring == [pytest.approx([plan.cost, plan.log_likelihood])]
+
+
+def test_a_plan_that_was_not_drawn_is_told_as_such(method: GenRe, people: pd.DataFrame) -> None:
+    draws = method.draws(people.head(1))
+    one = draws.iloc[3]
+    plan = method.plans(people)[0]
+    drawn = replace(plan, cost=one["cost"], log_likelihood=one["log_likelihood"])
+    apart = replace(drawn, cost=one["cost"] + 0.1)
+    nowhere = replace(drawn, log_likelihood=None)
+    said = [_draws_note(each, draws) for each in (drawn, apart, nowhere)]
+    assert said == ["draws_note", "draws_note_apart", "draws_note_nowhere"]
+    svg(lambda ax: cost_against_likelihood(ax, draws, nowhere))
+
+
+@pytest.fixture(scope="module")
+def timely(example: Example) -> NearestNeighbour:
+    """Time moves the age."""
+    schema = example.schema.with_feature("age", role="advances", horizon=1, unit="years")
+    return NearestNeighbour(example_score, schema).fit(example.X, example.y)
+
+
+def marked(page: str) -> dict[str, str]:
+    """What the first person's profile says of each feature."""
+    profile = page.split('<dl class="profile">')[1].split("</dl>")[0]
+    return dict(re.findall(r"<dt>([^<]*?)(?: <i>([^<]*)</i>)?</dt>", profile))
+
+
+def test_what_moves_with_time_is_not_called_fixed(
+    timely: NearestNeighbour, people: pd.DataFrame
+) -> None:
+    page = report_html(timely, people)
+    assert marked(page)["age"] == "moves with time"
+    assert marked(page)["sex"] == "fixed"
+    assert marked(page)["income"] == ""
+    text = " ".join(words(page).split())
+    assert re.search("cannot change sex moves with time age seed", text)
+
+
+def test_what_a_request_locks_is_marked_as_fixed(
+    timely: NearestNeighbour, people: pd.DataFrame
+) -> None:
+    own = {people.index[0]: Constraints(lock="region"), people.index[1]: Constraints(lock="years")}
+    locks = PerPerson(default=Constraints(lock="member"), people=own)
+    page = report_html(timely, people, constraints=locks)
+    fixed = {name for name, how in marked(page).items() if how == "fixed"}
+    assert fixed == {"sex", "member", "region"}  # for everybody, and what binds this person
+    assert "cannot change member, sex moves" in " ".join(words(page).split())
+
+
+def test_features_that_nobody_is_asked_to_change_are_left_out(
+    timely: NearestNeighbour, people: pd.DataFrame
+) -> None:
+    locks = Constraints(lock=("member", "region", "years", "education"))
+    page = report_html(timely, people, constraints=locks)
+    assert "region" not in pictures(page)[-1]
+    assert ">0%<" not in pictures(page)[-1]
+    asked = {
+        change.feature.label
+        for plan in timely.plans(people, constraints=locks)
+        for change in plan.changes
+    }
+    assert f"the {len(asked)} asked most" in page
+
+
+def test_nobody_is_blamed_by_colour() -> None:
+    plan = Plan(1, "ok", 0.3, 0.5, (Change(Feature(name="a", kind="number"), 1, 2),), 0.7, 1.0)
+    assert plots.REJECTED not in svg(lambda ax: before_after(ax, plan, (0, 1)))
+    assert "var(--no)" not in CSS.split(".profile .changed dd {")[1].split("}")[0]
+    console = Console(width=80, record=True, file=io.StringIO(), force_terminal=True)
+    console.print(*_plan(plan))
+    assert "\x1b[31m" not in console.export_text(styles=True)
 
 
 def test_further_plans_stand_below_the_first(method: GenRe, people: pd.DataFrame) -> None:
@@ -232,7 +382,9 @@ def test_the_demo_tells_plans_scores_and_what_is_next(
     policy = Policy.read(tmp_path / "demo" / "policy.toml")
     labels = [policy.stated.features[name].wording for name in policy.stated.rules.lock]
     assert "credit history" in labels
-    assert not [label for label in labels if re.search(f"{label}: [^;]*→", words(page))]
+    plans = re.sub(r"About a rule, and not a plan: [^.]*\.", "", words(page))
+    assert not [label for label in labels if re.search(f"{label}: [^;]*→", plans)]
+    assert "drawn by lot" in plans
 
 
 def test_the_demo_holds_to_the_example_policy() -> None:

@@ -72,8 +72,14 @@ def test_a_promise_with_a_number_says_what_it_goes_by() -> None:
     said = english()("plan.promise", share="90", confidence="90")
     for part in ("past outcomes", "at least 90%", "likelier than not", "assumes", "one person"):
         assert part in said
-    for word in ("promised", "accepted", "real decision"):
+    for part in ("share of many people", "not the chance of one person", "confidence of 90%"):
+        assert part in said
+    for word in ("promised", "accepted", "real decision", ".md"):
         assert word not in said
+
+
+def test_whose_decision_a_headline_counts_is_said() -> None:
+    assert "the model accepts" in english()("report.told")
 
 
 def test_another_language_says_everything_in_it(other: Path) -> None:

@@ -294,10 +294,11 @@ def recourse(
     """What would change the decision, for everyone in a table.
 
     A .csv or .parquet has one line a plan, and one for each person without: row (counted from 0),
-    status, reason, number of the plan, scores, cost, the plan in words, what then follows, what it
-    bears (its promise, the shares of retrained models and of imprecise tries that accept it), what
-    it is not, and the features as they would be. A .json has the plans with each change, and the
-    rules that stand in the way. A .html is a report to read, about those who were turned down.
+    status, reason, the rule that alone stands in the way, number of the plan, scores, cost, the
+    plan in words, what then follows, what it bears (its promise, the shares of retrained models and
+    of imprecise tries that accept it), what it is not, and the features as they would be. A .json
+    has the plans with each change, and the rules that stand in the way. A .html is a report to
+    read, about those who were turned down.
     """
     check_output(output, (".json", ".html"))
     fitted = load(model, _given(classifier))
@@ -305,14 +306,12 @@ def recourse(
     asked = _request(policy, fitted, promise, delta)
     asked |= _ruled(rules, asked, X.index)
     asked |= {"n": n, "fewest_changes": fewest_changes, "language": language}
+    plans = fitted.plans(X, **asked)
     if output.suffix.lower() == ".html":
         from genrecourse.report import report_html  # brings matplotlib: slow to import
 
-        write_text(report_html(fitted, X, **asked), output)
-        out.print(f"the report, to open in a browser: {output}")
-        return
-    plans = fitted.plans(X, **asked)
-    if output.suffix.lower() == ".json":
+        write_text(report_html(fitted, X, plans=plans, **asked), output)
+    elif output.suffix.lower() == ".json":
         write_text(plans.to_json() + "\n", output)
     else:
         write_table(_lines(plans, X, fitted.schema_), output)
@@ -321,7 +320,7 @@ def recourse(
     out.print(f"{len(plans):,} people: {said}; in {output}")
 
 
-@app.command(epilog="Example: genrecourse explain model german.csv --row 17")
+@app.command(epilog="Example: genrecourse explain model german.csv --row 1")
 def explain(
     model: ModelFolder,
     applicants: TableFile,
@@ -901,6 +900,7 @@ def _lines(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             "status": [plan.status for _, plan in every],
             "reason_code": [plan.reason_code for _, plan in every],
             "reason": [plan.reason for _, plan in every],
+            "about_rules": [plan.about_rules for _, plan in every],
             "number": _numbers(plans),
             "score_before": [plan.score_before for _, plan in every],
             "score_after": [plan.score_after for _, plan in every],

@@ -71,7 +71,7 @@ def picture(
     draw: Callable[[Any], None],
     alt: str,
     caption: str,
-    size: tuple[float, float] = (5.0, 3.0),
+    size: tuple[float, float] = (4.4, 2.7),
     title: str = "",
 ) -> str:
     """An image whose data is in the page, so that its names and styles cannot meet another's."""
@@ -116,7 +116,7 @@ h4 { font-size: .8rem; text-transform: uppercase; letter-spacing: .06em; color: 
 .pair { display: grid; grid-template-columns: 1.3fr 1fr; gap: 32px; margin-top: 24px;
   align-items: start; }
 figure { margin: 16px 0; padding: 24px; }
-figure img { display: block; width: 100%; max-width: 620px; height: auto; margin: 0 auto; }
+figure img { display: block; width: 100%; max-width: 560px; height: auto; margin: 0 auto; }
 figcaption { font-size: .88rem; margin-top: 8px; text-align: center; }
 .changes { width: 100%; border-collapse: collapse; border-bottom: 1px solid var(--line); }
 .changes th { text-align: left; font-weight: 600; width: 40%; }
@@ -130,7 +130,7 @@ figcaption { font-size: .88rem; margin-top: 8px; text-align: center; }
 .profile dd { margin: 0; }
 .profile i { font-size: .76rem; border: 1px solid var(--line); border-radius: 8px;
   padding: 0 6px; }
-.profile .changed dd { color: var(--no); font-weight: 600; }
+.profile .changed dd { font-weight: 600; }
 details { padding: 16px 20px; margin: 24px 0; }
 summary { cursor: pointer; font-weight: 600; }
 details .wide { border: 0; }
@@ -158,7 +158,8 @@ li { margin: 8px 0; max-width: 52em; }
   .pair { grid-template-columns: 1fr; }
   .notes div { grid-template-columns: 1fr; gap: 0; }
   .profile { grid-template-columns: 1fr 1fr; }
-  figure { padding: 16px; }
+  figure { padding: 16px 8px; }
+  .card figure { margin: 0 -18px; } /* as wide as the card: its words shrink with it */
 }
 @media print { body { background: #fff; } .card, figure { break-inside: avoid; } }
 """

@@ -27,6 +27,9 @@ from genrecourse.wording import Wording, english
 
 STATUSES = ("ok", "already-accepted", "no-plan")
 
+NO_BREAK = "\u00a0"  # a space at which no line ends
+SHORT = 16  # letters of a value that stays on one line
+
 # the columns of Plans.to_frame
 NUMBERS = ("score_before", "score_after", "cutoff", "cost", "log_likelihood")
 PLAN_COLUMNS = ("person", "status", "reason_code", "reason", "number", *NUMBERS)
@@ -81,6 +84,7 @@ class Change:
             "feature": self.feature.name,
             "wording": self.feature.label,
             "unit": self.feature.unit,
+            "horizon": self.feature.horizon,
             "before": _json_value(self.before),
             "after": _json_value(self.after),
             "before_text": self.words[0],
@@ -225,6 +229,8 @@ class Plan:
         code, words = self.reason_code or self.status, self.language
         name = f"reasons.{code}" if f"reasons.{code}" in words else "reasons.other"
         said = words(name, code=code)
+        if code == "nothing-may-change":  # then there was nothing to try
+            return said
         return f"{said} {self._evidence}" if self.evidence else said
 
     @property
@@ -257,7 +263,7 @@ class Plan:
 
     @property
     def facts(self) -> str:
-        """The score, the price and what moves by itself, in a line."""
+        """The score and the price, in a line."""
         words = self.language
         if self.score_after is None:
             score, cutoff = score_words(self.score_before, self.cutoff, language=words)
@@ -275,10 +281,18 @@ class Plan:
         if self.cheapest is not None:
             name = "plan.cheapest" if self.cheapest.proven else "plan.cheapest_on_grid"
             parts.append(words(name, most=self.cheapest.most))
-        if self.consequences:
-            said = "; ".join(change.to_text() for change in self.consequences)
-            parts.append(words("plan.follows", changes=said))
         return ", ".join(parts)
+
+    @property
+    def follows(self) -> str:
+        """What moves by itself, in a line: nobody has to do it. Empty where nothing does."""
+        said = "; ".join(_with_time(change) for change in self.consequences)
+        return self.language("plan.follows", changes=said) if said else ""
+
+    @property
+    def remarks(self) -> list[str]:
+        """All there is to say below the changes, a line each."""
+        return [*([self.follows] if self.follows else []), self.facts, *self.prospects]
 
     @property
     def prospects(self) -> list[str]:
@@ -312,8 +326,7 @@ class Plan:
             if plan is not self:
                 lines.append(f"  {words('plan.another')}")
             lines += [f"  {change.to_text()}" for change in plan.changes]
-            lines.append(f"  {plan.facts}")
-            lines += [f"  {sentence}" for sentence in plan.prospects]
+            lines += [f"  {remark}" for remark in plan.remarks]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -360,8 +373,8 @@ class Plan:
         for plan in self.every or (self,):
             if plan is not self:
                 parts.append(f"<p>{escape(self.language('plan.another'))}</p>")
-            facts = "<br>".join(escape(each) for each in [plan.facts, *plan.prospects])
-            parts.append(f"{plan.changes_html()}<p><small>{facts}</small></p>")
+            remarks = "<br>".join(escape(remark) for remark in plan.remarks)
+            parts.append(f"{plan.changes_html()}<p><small>{remarks}</small></p>")
         return f"<div>{''.join(parts)}</div>"
 
     def changes_html(self) -> str:
@@ -370,8 +383,9 @@ class Plan:
             return ""
         rows = "".join(
             f"<tr><th>{escape(change.feature.label)}</th>"
-            f"<td>{escape(change.words[0])}</td><td>→ {escape(change.words[1])}</td></tr>"
+            f"<td>{escape(before)}</td><td>→{NO_BREAK}{escape(after)}</td></tr>"
             for change in self.changes
+            for before, after in [map(unbroken, change.words)]
         )
         return f'<table class="changes"><tbody>{rows}</tbody></table>'
 
@@ -596,6 +610,8 @@ def _read_change(data: dict[str, Any], words: Wording) -> Change:
         else {"kind": "category", "categories": tuple(dict.fromkeys(values))}
     )
     missing = len(values) < 2
+    if data.get("horizon") is not None:  # it moves with time
+        kind |= {"role": "advances", "horizon": data["horizon"]}
     feature = Feature(**named, **kind, missing=missing)
     change = Change(feature, data["before"], data["after"], words)
     vars(change)["words"] = (data["before_text"], data["after_text"])
@@ -632,6 +648,20 @@ def in_words(
         return _with_unit(str(value), feature.unit, words)
     number = words.number(_number(float(value), feature.decimals, digits))
     return _with_unit(number, feature.unit, words)
+
+
+def unbroken(text: str) -> str:
+    """A short text that stays on one line of a page: "200 DM" is one value."""
+    return text.replace(" ", NO_BREAK) if len(text) <= SHORT else text
+
+
+def _with_time(change: Change) -> str:
+    """A change that comes by itself, and how long that takes where its unit is one of time."""
+    feature, words = change.feature, change.language
+    if feature.horizon is None or f"singular.{feature.unit}" not in words:
+        return change.to_text()
+    time = in_words(feature, feature.horizon, None, words)
+    return words("plan.with_time", change=change.to_text(), time=time)
 
 
 def score_words(*scores: float, language: Wording | None = None) -> list[str]:

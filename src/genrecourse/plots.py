@@ -97,8 +97,8 @@ def before_after(ax: Axes, plan: Plan, score_range: tuple[float, float]) -> None
 
 def _change_track(ax: Axes, i: int, change: Change) -> None:
     feature = change.feature
-    before, after = (_cut(word, 18) for word in change.words)
-    label = _cut(feature.label, 26)
+    before, after = (_cut(word, 16) for word in change.words)
+    label = _cut(feature.label, 24)
     words = change.language("pictures.before_after", before=before, after=after)
     if feature.is_category:
         levels = list(feature.categories)
@@ -136,16 +136,15 @@ def _track(ax: Axes, i: int, label: str, words: str, before: float, after: float
     _write(ax, 1, i, words, INK, ha="right")
     ax.plot([0, 1], [y, y], color=TRACK, lw=4, solid_capstyle="round", zorder=1)
     ax.plot([before, after], [y, y], color=ACCEPTED, lw=2, zorder=3)
-    ax.plot(before, y, "o", color="white", mec=REJECTED, mew=2, ms=8, zorder=4)
+    ax.plot(before, y, "o", color="white", mec=MUTED, mew=2, ms=8, zorder=4)
     ax.plot(after, y, "o", color=ACCEPTED, ms=9, zorder=5)
 
 
-def cost_against_likelihood(
-    ax: Axes, draws: pd.DataFrame, cutoff: float, language: Wording | None = None
-) -> None:
-    """One person's draws: what each would cost, how likely it is, and the one that is given."""
-    words = language or english()
-    accepted = draws["score"] > cutoff
+def cost_against_likelihood(ax: Axes, draws: pd.DataFrame, plan: Plan) -> None:
+    """One person's draws: what each would cost, and how likely it is; with a ring at the plan,
+    which need not be one of them."""
+    words = plan.language
+    accepted = draws["score"] > plan.cutoff
     for rows, colour, label in (
         (~accepted, REJECTED, "pictures.rejected"),
         (accepted, ACCEPTED, "pictures.accepted"),
@@ -160,9 +159,9 @@ def cost_against_likelihood(
                 linewidths=0,
                 label=words(label, n=int(rows.sum()), draws=len(draws)),
             )
-    best = draws[draws["chosen"]]
-    ring: dict[str, Any] = {"s": 110, "c": "none", "ec": INK, "lw": 1.6}
-    ax.scatter(best["cost"], best["log_likelihood"], **ring, label=words("pictures.plan"))
+    if plan.cost is not None and plan.log_likelihood is not None:
+        ring: dict[str, Any] = {"s": 110, "c": "none", "ec": INK, "lw": 1.6}
+        ax.scatter([plan.cost], [plan.log_likelihood], **ring, label=words("pictures.plan"))
     ax.set_xlabel(words("pictures.cost"))
     ax.set_ylabel(words("pictures.likelihood"))
     ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(-0.02, 1.0), borderaxespad=0.2)

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from genrecourse import plots
@@ -21,12 +22,13 @@ from genrecourse.errors import UserError
 from genrecourse.methods.base import Method
 from genrecourse.page import bullets, document, header, notes, picture, section, table
 from genrecourse.plans import Plan, Plans, in_words
-from genrecourse.requests import read_constraints
-from genrecourse.schema import Schema
+from genrecourse.requests import Constraints, PerPerson, read_constraints
+from genrecourse.schema import Feature, Schema
 from genrecourse.wording import Wording, english
 
 SCORES = ("score", "val", "lof", "cost", "h_valid", "changes")  # columns of the score table
 SHARES = ("val", "lof", "h_valid")
+SAME = 1e-3  # of cost and log-likelihood: a draw that is a plan may be decoded in between
 
 
 def write_report(path: str | Path, method: Method, people: pd.DataFrame, **options: Any) -> Path:
@@ -48,6 +50,7 @@ def report_html(
     facts: Mapping[str, str] | None = None,
     limits: Sequence[str] = (),
     language: str | Path | Wording = "en",
+    plans: Plans | None = None,
     **request: Any,
 ) -> str:
     """The whole page.
@@ -57,20 +60,23 @@ def report_html(
     scores: one row a method, with the columns of `SCORES` and n, as `evaluation.summarise` gives;
         scores_note says what the other methods are.
     facts, limits: what else to say about how it was made, and about what it does not mean.
+    plans: of these people, from this very request, where they have been made already.
     """
     words = Wording.of(language)
     title = title or words("report.title")
-    plans = method.plans(people, language=words, **request)
+    if plans is None:
+        plans = method.plans(people, language=words, **request)
     people, plans = _turned_down(people, plans)
+    rules = read_constraints(request.get("constraints") or Constraints())
     limits = (*words.under("report.limit").values(), *limits)
     parts = [
         _head(title, plans, words),
-        _few(method, people, plans[:shown], request.get("constraints"), words),
+        _few(method, people, plans[:shown], rules, words),
         _asked_most(method.schema_, plans, words),
         _all(plans, words),
         "" if scores is None else _scores(scores, scores_note, words),
         _learning(method, words),
-        _made(method, facts or {}, words),
+        _made(method, rules, facts or {}, words),
         section(words("report.limits"), bullets(limits)),
     ]
     return document(title, parts, words("code"))
@@ -107,25 +113,45 @@ def _head(title: str, plans: Plans, words: Wording) -> str:
 
 
 def _few(
-    method: Method, people: pd.DataFrame, plans: Plans, constraints: Any, words: Wording
+    method: Method, people: pd.DataFrame, plans: Plans, rules: PerPerson, words: Wording
 ) -> str:
     total, people = len(people), people.iloc[: len(plans)]
     draws = None
     if hasattr(method, "draws"):
-        rules = None if constraints is None else read_constraints(constraints).only(people.index)
-        draws = method.draws(people, constraints=rules)
+        stated = None if rules == PerPerson() else rules.only(people.index)
+        draws = method.draws(people, constraints=stated)
     cards = []
     for i, plan in enumerate(plans):
         some = None
         if draws is not None:
             n = len(draws) // len(people)  # by position: labels may stand more than once
             some = draws.iloc[i * n : (i + 1) * n]
-        cards.append(_card(method, people.iloc[i], plan, some))
+        locked = _locked(rules, people.index[[i]])
+        cards.append(_card(method, people.iloc[i], plan, some, locked))
     which = words("report.few_which", shown=len(plans), people=_count(total, words))
-    return section(words("report.few"), *cards, lead=which)
+    notes = [words("plan.note")]
+    if any(plan.alternatives for plan in plans):
+        notes.append(words(f"report.{_how_first(method)}"))
+    said = [f"<p>{escape(note)}</p>" for note in notes]
+    return section(words("report.few"), *said, *cards, lead=which)
 
 
-def _card(method: Method, row: pd.Series, plan: Plan, draws: pd.DataFrame | None) -> str:
+def _how_first(method: Method) -> str:
+    """What puts one plan before the others: only a verifier can weigh them."""
+    return "first_chosen" if getattr(method, "verifier_", None) is None else "first_weighed"
+
+
+def _locked(rules: PerPerson, person: pd.Index | None = None) -> set[str]:
+    """Features that a request keeps as they are, for everybody; or for one, by their own rules."""
+    stated = rules.default
+    for own in rules.only(person).people.values() if person is not None else ():
+        stated = stated.also(own)
+    return set(stated.lock)
+
+
+def _card(
+    method: Method, row: pd.Series, plan: Plan, draws: pd.DataFrame | None, locked: set[str]
+) -> str:
     person = plan.language("panel.person", person=plan.person)
     inside = [f"<h3>{escape(person)}</h3>", f'<p class="facts">{escape(plan.facts)}</p>']
     if plan.status == "ok":
@@ -133,7 +159,7 @@ def _card(method: Method, row: pd.Series, plan: Plan, draws: pd.DataFrame | None
     else:
         said = (plan.reason, plan.about_rules)
         inside += [f"<p>{escape(sentence)}</p>" for sentence in said if sentence]
-    inside.append(_profile(method.schema_, row, plan))
+    inside.append(_profile(method.schema_, row, plan, locked))
     return f'<article class="card">{"".join(inside)}</article>'
 
 
@@ -144,42 +170,59 @@ def _plan(method: Method, plan: Plan, draws: pd.DataFrame | None) -> str:
             lambda ax: plots.before_after(ax, plan, score_range),
             words("report.before_after", person=plan.person),
             words("report.before_after_note"),
-            (4.8, 0.55 * (len(plan.changes) + 1) + 0.1),
+            (4.4, 0.55 * (len(plan.changes) + 1) + 0.1),
         )
     ]
     if draws is not None:
         pictures.append(
             picture(
-                lambda ax: plots.cost_against_likelihood(ax, draws, plan.cutoff, words),
+                lambda ax: plots.cost_against_likelihood(ax, draws, plan),
                 words("report.draws", person=plan.person),
-                words("report.draws_note"),
+                words(f"report.{_draws_note(plan, draws)}"),
                 (4.2, 3.2),
             )
         )
     others = "".join(
-        f"<h4>{escape(words('report.another'))}</h4>{other.changes_html()}"
-        f"{_facts(other.facts, *other.prospects)}"
+        f"<h4>{escape(words('report.another'))}</h4>{other.changes_html()}{_facts(*other.remarks)}"
         for other in plan.alternatives
     )
+    said = [remark for remark in plan.remarks if remark != plan.facts]  # these stand at the top
     return (
-        f"<h4>{escape(plan.purpose)}</h4>{plan.changes_html()}{_facts(*plan.prospects)}"
-        f'<div class="pair">{"".join(pictures)}</div>{others}{_facts(words("plan.note"))}'
+        f"<h4>{escape(plan.purpose)}</h4>{plan.changes_html()}{_facts(*said)}"
+        f'<div class="pair">{"".join(pictures)}</div>{others}'
     )
+
+
+def _draws_note(plan: Plan, draws: pd.DataFrame) -> str:
+    """Whether the plan is one of the draws: what was refined, or found by trying, is not."""
+    if plan.cost is None or plan.log_likelihood is None:
+        return "draws_note_nowhere"
+    there = np.isclose(draws["cost"], plan.cost, rtol=0, atol=SAME)
+    there &= np.isclose(draws["log_likelihood"], plan.log_likelihood, rtol=0, atol=SAME)
+    return "draws_note" if there.any() else "draws_note_apart"
 
 
 def _facts(*sentences: str) -> str:
     return "".join(f'<p class="facts">{escape(sentence)}</p>' for sentence in sentences)
 
 
-def _profile(schema: Schema, row: pd.Series, plan: Plan) -> str:
+def _profile(schema: Schema, row: pd.Series, plan: Plan, locked: set[str]) -> str:
     changed, words = {change.feature.name for change in plan.changes}, plan.language
     cells = []
     for feature in schema:
         mark = ' class="changed"' if feature.name in changed else ""
-        fixed = f" <i>{escape(words('report.fixed'))}</i>" if feature.role != "mutable" else ""
+        moves = _how_it_moves(feature, locked)
+        said = f" <i>{escape(words(f'report.{moves}'))}</i>" if moves else ""
         value = escape(in_words(feature, row[feature.name], None, words))
-        cells.append(f"<div{mark}><dt>{escape(feature.label)}{fixed}</dt><dd>{value}</dd></div>")
+        cells.append(f"<div{mark}><dt>{escape(feature.label)}{said}</dt><dd>{value}</dd></div>")
     return f'<h4>{escape(words("report.today"))}</h4><dl class="profile">{"".join(cells)}</dl>'
+
+
+def _how_it_moves(feature: Feature, locked: set[str]) -> str:
+    """ "fixed", or what moves it instead of the person; nothing where a person may."""
+    if feature.follows:
+        return feature.role
+    return "fixed" if feature.role != "mutable" or feature.name in locked else ""
 
 
 def _asked_most(schema: Schema, plans: Plans, words: Wording) -> str:
@@ -189,7 +232,7 @@ def _asked_most(schema: Schema, plans: Plans, words: Wording) -> str:
     asked = pd.Series(0.0, index=[feature.name for feature in schema if feature.role == "mutable"])
     for plan in told:
         asked[[change.feature.name for change in plan.changes]] += 1 / len(told)
-    shares = asked.rename({feature.name: feature.label for feature in schema})
+    shares = asked[asked > 0].rename({feature.name: feature.label for feature in schema})
     rows = min(len(shares), plots.MOST_BARS)
     return section(
         words("report.asked_most"),
@@ -197,7 +240,7 @@ def _asked_most(schema: Schema, plans: Plans, words: Wording) -> str:
             lambda ax: plots.asked_most(ax, shares),
             words("report.asked_most_picture"),
             words("report.asked_most_note", people=_count(len(told), words), features=rows),
-            (5.0, 0.36 * rows + 0.3),
+            (4.4, 0.36 * rows + 0.3),
         ),
     )
 
@@ -207,9 +250,7 @@ def _all(plans: Plans, words: Wording) -> str:
     for plan in plans:
         for each in plan.every or (plan,):
             said = each.reason or "; ".join(change.to_text() for change in each.changes)
-            if each.consequences:
-                follows = "; ".join(change.to_text() for change in each.consequences)
-                said += f" ({words('plan.follows', changes=follows)})"
+            said += "".join(f" ({more})" for more in (each.about_rules, each.follows) if more)
             cost = "–" if each.cost is None else words.number(f"{each.cost:.2f}")
             rows.append([str(plan.person), said, cost])
     heads = [words("report.person_head"), words("plan.purpose"), words("report.cost_head")]
@@ -261,13 +302,20 @@ def _learning(method: Method, words: Wording) -> str:
     )
 
 
-def _made(method: Method, facts: Mapping[str, str], words: Wording) -> str:
+def _made(method: Method, rules: PerPerson, facts: Mapping[str, str], words: Wording) -> str:
+    locked = _locked(rules)
+
+    def that(how: str) -> str:
+        return ", ".join(f.label for f in method.schema_ if _how_it_moves(f, locked) == how)
+
     packages = ("genrecourse", "torch", "scikit-learn", "numpy", "pandas")
     name = words.under("report.made_of")
     every = {
         name["method"]: type(method).__name__,
         name["settings"]: ", ".join(_settings(method, words)),
-        name["cannot_change"]: ", ".join(f.label for f in method.schema_ if f.role != "mutable"),
+        name["cannot_change"]: that("fixed"),
+        name["advances"]: that("advances"),
+        name["derived"]: that("derived"),
         **facts,
         name["seed"]: str(method.seed),
         name["versions"]: ", ".join(

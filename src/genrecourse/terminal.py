@@ -41,7 +41,7 @@ def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:
     profile.add_column(ratio=1)
     cells = [
         Text.assemble(
-            (f"{_short(feature.label)}: ", "dim"),
+            (f"{feature.label}: ", "dim"),
             (_shown(feature, row, plan), "bold" if feature.name in changed else ""),
         )
         for feature in schema
@@ -66,18 +66,12 @@ def _plan(plan: Plan) -> list[Table | Text]:
     for each in plan.every:
         table = Table(box=box.SIMPLE_HEAD, expand=True, show_edge=False, pad_edge=False)
         table.add_column(words("plan.purpose" if each is plan else "plan.another"), ratio=3)
-        table.add_column(words("panel.from"), ratio=2, style="red")
+        table.add_column(words("panel.from"), ratio=2)
         table.add_column(words("panel.to"), ratio=2, style="green")
         for change in each.changes:
             table.add_row(Text(change.feature.label), *(Text(word) for word in change.words))
-        said = [each.facts, *each.prospects]
-        parts += [table, *(Text(sentence, style="dim") for sentence in said)]
+        parts += [table, *(Text(remark, style="dim") for remark in each.remarks)]
     return [*parts, Text(words("plan.note"), style="dim italic")]
-
-
-def _short(label: str) -> str:
-    """A label without what it says in brackets."""
-    return label.split(" (")[0]
 
 
 # ---- comparisons --------------------------------------------------------------------------------
