@@ -296,7 +296,7 @@ def test_confidence_is_half_at_the_cutoff(
 )
 def test_a_cutoff_outside_the_scale(cutoff: float, ends: tuple[float, float]) -> None:
     with pytest.raises(
-        UserError, match=r"the cutoff .* lies outside the score range .* pass score"
+        UserError, match=r"the cutoff .* lies outside the score range .* say the lowest"
     ):
         Classifier(cutoff=cutoff, score_range=ends)
 
