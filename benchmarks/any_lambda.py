@@ -20,8 +20,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from genrecourse.datasets import DATASETS
-from genrecourse.evaluation import Case, make_case, measure
+from genrecourse.data.datasets import DATASETS
+from genrecourse.evaluation.evaluate import Case, make_case, measure
 from genrecourse.methods.genre import GenRe, Training
 
 LAMS = (0.5, 1.0, 2.5, 5.0, 10.0)

@@ -26,8 +26,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from genrecourse.datasets import is_local
-from genrecourse.evaluation import Case, make_case
+from genrecourse.data.datasets import is_local
+from genrecourse.evaluation.evaluate import Case, make_case
 from genrecourse.methods import METHODS, _gradient_search
 
 RESULTS = Path(__file__).parent / "results" / "batch.json"

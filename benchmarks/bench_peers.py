@@ -38,9 +38,9 @@ import pandas as pd
 import torch
 from torch import nn
 
-from genrecourse.evaluation import Case, ceiling, make_case, measure
+from genrecourse.evaluation.evaluate import Case, ceiling, make_case, measure
 from genrecourse.methods import METHODS
-from genrecourse.schema import Feature
+from genrecourse.table.schema import Feature
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "peers"))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from genrecourse import GenRe
-from genrecourse.datasets import load_dataset
+from genrecourse.data.datasets import load_dataset
 from genrecourse.methods.genre import Training
 
 RESULTS = Path(__file__).parent / "results" / "rules.json"

@@ -17,11 +17,11 @@ from typing import Any
 
 import torch
 
-from genrecourse.datasets import is_local
-from genrecourse.evaluation import make_case
+from genrecourse.data.datasets import is_local
+from genrecourse.evaluation.evaluate import make_case
 from genrecourse.genre.sample import sample
 from genrecourse.methods.genre import GenRe, Training
-from genrecourse.noise import KeyedNoise
+from genrecourse.table.noise import KeyedNoise
 
 RESULTS = Path(__file__).parent / "results" / "speed.json"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from genrecourse import METHODS, load
-from genrecourse.evaluation import Case
+from genrecourse.evaluation.evaluate import Case
 from genrecourse.methods.base import Method
 
 

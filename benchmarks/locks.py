@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 from kept import fitted
 
-from genrecourse.encoding import Array
-from genrecourse.evaluation import make_case
+from genrecourse.evaluation.evaluate import make_case
 from genrecourse.genre.sample import sample
-from genrecourse.noise import KeyedNoise
-from genrecourse.requests import Constraints, RequestRules, compile_constraints
+from genrecourse.rules.requests import Constraints, RequestRules, compile_constraints
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
 
 RESULTS = Path(__file__).parent / "results" / "locks.json"
 N_VALUES = 50  # of a feature, in the enumeration
@@ -42,7 +42,7 @@ def grid(F: Array, j: int, is_category: bool) -> Array:
     return np.unique(np.quantile(values, np.linspace(0, 1, N_VALUES), method="nearest"))
 
 
-def openings(method: Any, F_train: Array, x: Array) -> set[frozenset[int]]:
+def blocking_rules(method: Any, F_train: Array, x: Array) -> set[frozenset[int]]:
     """The sets of one or two features by whose change h accepts this person, within the rules."""
     schema, rules = method.schema_, method.rules_
     mutable = np.flatnonzero(~rules.immutable).tolist()
@@ -83,7 +83,7 @@ def by_masks_alone(method: Any, F: Array, request: RequestRules) -> np.ndarray:
 
 def measure(method: Any, X_train: Any, people: Any) -> dict[str, Any]:
     F_train, F = method.encoder_.features(X_train), method.encoder_.features(people)
-    open_by = [openings(method, F_train, x) for x in F]
+    open_by = [blocking_rules(method, F_train, x) for x in F]
     names = [f.name for f in method.schema_ if f.role == "mutable"]
     place = {name: j for j, name in enumerate(method.schema_.names)}
     lines = []

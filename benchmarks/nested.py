@@ -17,8 +17,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from genrecourse.comparison import Entry, compare
-from genrecourse.comparison.results import ResultsFile
+from genrecourse.evaluation.comparison import Entry, compare
+from genrecourse.evaluation.comparison.results import ResultsFile
 
 RESULTS = Path(__file__).parent / "results" / "nested.jsonl"
 COLUMNS = (

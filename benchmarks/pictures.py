@@ -13,9 +13,9 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from genrecourse.evaluation import make_case, measure
+from genrecourse.evaluation.evaluate import make_case, measure
 from genrecourse.methods import METHODS
-from genrecourse.plots import arrows
+from genrecourse.reports.plots import arrows
 
 SETS = ("moons", "circles", "corr")
 

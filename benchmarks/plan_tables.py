@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from paper.tables import interval, markdown
 
-from genrecourse.comparison.intervals import over_seeds
+from genrecourse.evaluation.comparison.intervals import over_seeds
 
 RESULTS = Path(__file__).parent / "results"
 

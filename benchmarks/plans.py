@@ -38,7 +38,7 @@ from plan_tally import Tally  # noqa: E402
 from random_rules import Asked, answered, asked_at_random  # noqa: E402
 from rules_by_hand import ByHand  # noqa: E402
 
-from genrecourse.evaluation import Case, make_case  # noqa: E402
+from genrecourse.evaluation.evaluate import Case, make_case  # noqa: E402
 from genrecourse.methods.base import Method  # noqa: E402
 
 RESULTS = HERE / "results" / "plans.jsonl"

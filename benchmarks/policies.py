@@ -26,10 +26,10 @@ import numpy as np
 from kept import fitted
 
 from genrecourse import GenRe, Policy, UserError
-from genrecourse.constraints import Rules
-from genrecourse.encoding import unchanged
-from genrecourse.evaluation import Case, make_case, measure, summarise, with_schema
-from genrecourse.requests import compile_constraints
+from genrecourse.evaluation.evaluate import Case, make_case, measure, summarise, with_schema
+from genrecourse.rules.constraints import Rules
+from genrecourse.rules.requests import compile_constraints
+from genrecourse.table.encoding import unchanged
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "policies.json"

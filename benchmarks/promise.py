@@ -28,11 +28,11 @@ from rich.console import Console
 from rich.table import Table
 
 from genrecourse import METHODS, GenRe
-from genrecourse.comparison.intervals import clustered, over_seeds
-from genrecourse.datasets import DATASETS
-from genrecourse.evaluation import Case, make_case
+from genrecourse.data.datasets import DATASETS
+from genrecourse.evaluation.comparison.intervals import clustered, over_seeds
+from genrecourse.evaluation.evaluate import Case, make_case
 from genrecourse.methods.base import Method
-from genrecourse.plots import Point, curves, save
+from genrecourse.reports.plots import Point, curves, save
 
 SHARES = (0.8, 0.9, 0.95)
 RESULTS = Path(__file__).parent / "results" / "promise.jsonl"

@@ -21,19 +21,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from genrecourse.classifier import fit_mlp
-from genrecourse.datasets import load_dataset
-from genrecourse.encoding import Array
-from genrecourse.methods._planning import make_gate
+from genrecourse.data.datasets import load_dataset
 from genrecourse.methods.base import Method, TrainingRows
-from genrecourse.noise import KeyedNoise
-from genrecourse.schema import Feature, Schema
+from genrecourse.model.classifier import fit_mlp
+from genrecourse.planning.planner import make_checker
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Feature, Schema
 
 VALUES = 20  # of a number that the table is rounded to
 
 
 class Nothing(Method):
-    """Offers people as they are."""
+    """Candidates people as they are."""
 
     def _fit(self, rows: TrainingRows) -> None:
         pass
@@ -130,7 +130,7 @@ def compare(name: str, rows: int, seed: int, cutoff: float) -> dict[str, Any]:
     seconds = time.perf_counter() - started
     agree = {"plan": 0, "no plan": 0}
     wrong: list[Any] = []
-    gate = make_gate(method, people, None)
+    gate = make_checker(method, people, None)
     found = gate.trial.search(gate.rules, gate.rejected)
     for i, plan in enumerate(plans):
         cost, tried = cheapest(h, schema, X, people.iloc[[i]])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from genrecourse.plots import save
+from genrecourse.reports.plots import save
 from paper import figures, readme, runs, tables
 from paper.parts import RUN, run_all
 from paper.runs import Scale

@@ -14,9 +14,9 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from genrecourse.comparison.bench import last
-from genrecourse.datasets import Dataset, load_dataset
-from genrecourse.evaluation import Case
+from genrecourse.data.datasets import Dataset, load_dataset
+from genrecourse.evaluation.comparison.bench import last
+from genrecourse.evaluation.evaluate import Case
 
 
 def describe(name: str, seed: int) -> dict[str, Any]:

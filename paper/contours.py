@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.cost import Cost
-from genrecourse.evaluation import Case
+from genrecourse.evaluation.evaluate import Case
 from genrecourse.genre.bins import make_bins
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.model import NetConfig, RecourseNet, make_knots
 from genrecourse.methods.genre import GenRe, Training
-from genrecourse.training import TrainingPlan, train
+from genrecourse.model.training import TrainingPlan, train
+from genrecourse.table.cost import Cost
 
 N_BINS = 50
 

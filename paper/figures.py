@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from genrecourse.evaluation import Case
-from genrecourse.plots import INK, Dots, Point, arrows, curves, density, dots
+from genrecourse.evaluation.evaluate import Case
+from genrecourse.reports.plots import INK, Dots, Point, arrows, curves, density, dots
 from paper import tables
 from paper.contours import Mass
 from paper.records import DATASETS, Line, Measured, Results, published

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 
-from genrecourse.plots import save
+from genrecourse.reports.plots import save
 from paper import cases, figures, pinned, plane, runs, theory
 from paper.records import DATASETS, read_lines, write_lines
 from paper.runs import Scale

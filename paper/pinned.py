@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from genrecourse import METHODS
-from genrecourse.evaluation import make_case
+from genrecourse.evaluation.evaluate import make_case
 from genrecourse.methods.tabsyn_svdd import TabSynSVDD
 from paper.records import DATASETS, Line
 

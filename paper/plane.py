@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from genrecourse.evaluation import Case, make_case, measure
+from genrecourse.evaluation.evaluate import Case, make_case, measure
 from genrecourse.methods import METHODS
 from genrecourse.methods._vae import VAEConfig
 from genrecourse.methods.genre import GenRe, Training

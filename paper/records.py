@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from genrecourse.comparison import estimate
-from genrecourse.comparison.intervals import over_seeds
+from genrecourse.evaluation.comparison import estimate
+from genrecourse.evaluation.comparison.intervals import over_seeds
 
 HERE = Path(__file__).parent
 Line = dict[str, Any]

@@ -15,7 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from genrecourse.comparison import Entry, compare
+from genrecourse.evaluation.comparison import Entry, compare
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import PAPER_PRESET, GenRe
 

@@ -11,8 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from genrecourse.comparison import difference
-from genrecourse.comparison.intervals import Interval
+from genrecourse.evaluation.comparison import difference
+from genrecourse.evaluation.comparison.intervals import Interval
 from paper import theory
 from paper.records import (
     DATASETS,

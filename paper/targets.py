@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from genrecourse.comparison import difference
+from genrecourse.evaluation.comparison import difference
 from paper.records import DATASETS, Measured, Results, published
 from paper.tables import best_other, interval, markdown
 

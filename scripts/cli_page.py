@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from genrecourse.cli import app
+from genrecourse.apps.cli import app
 
 
 def main() -> None:

@@ -1,11 +1,11 @@
-"""Make the embedded data sets, src/genrecourse/data/{german,adult}.csv.gz.
+"""Make the embedded data sets, src/genrecourse/data/embedded/{german,adult}.csv.gz.
 
     python scripts/make_embedded_data.py
 
 Downloads two packages from the package index that pip is set up for, takes one raw table out of
 each (needs pyarrow for one of them), gives columns and levels readable names, and writes the
 result with a recorded split. The same input gives the same tables, so a second run changes
-nothing. What was checked by hand is told in src/genrecourse/data/README.md.
+nothing. What was checked by hand is told in src/genrecourse/data/embedded/README.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-OUT = Path(__file__).resolve().parents[1] / "src" / "genrecourse" / "data"
+OUT = Path(__file__).resolve().parents[1] / "src" / "genrecourse" / "data" / "embedded"
 SPLIT_SEED = 20240
 TRAIN_SHARE = 0.75
 

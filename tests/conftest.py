@@ -7,8 +7,8 @@ import warnings
 
 import pytest
 
-from genrecourse.checks import Example, example_score
-from genrecourse.datasets import DATA_VARIABLE, is_local
+from genrecourse.data.datasets import DATA_VARIABLE, is_local
+from genrecourse.evaluation.checks import Example, example_score
 from genrecourse.methods.genre import GenRe
 
 

@@ -19,8 +19,8 @@ from random_rules import Asked
 from rules_by_hand import KINDS, OF_ONE, ByHand, rows_of
 from sentences import Row
 
-from genrecourse import checks
-from genrecourse.plans import Plan, Plans, cell_value
+from genrecourse.evaluation import checks
+from genrecourse.planning.plans import Plan, Plans, cell_value
 
 # reasons for no plan (docs/tutorial.md), where a single rule stands in the way and where none does
 BLOCKED = ("rules-block", "nothing-may-change")
@@ -55,7 +55,7 @@ class Tally:
             f"{count['no-plan']:,} ({count['proven']:,} proven, {count['searched']:,} searched), "
             f"already accepted: {count['already-accepted']:,}",
             f"rules that nobody could meet, refused by name: {count['refused']:,}; rules that "
-            f"alone stand in the way, tried out: {count['openings']:,}",
+            f"alone stand in the way, tried out: {count['blocking_rules']:,}",
             f"turned down by h in original units: {self.wrong['h']:,}; anything else that is wrong "
             f"with a plan: {sum(n for k, n in self.wrong.items() if k != 'h'):,}",
             f"{'rule':<22}{'plans under it':>16}{'violations':>12}",
@@ -91,7 +91,7 @@ class Tally:
         if plans.shown:
             self._shown(plans, people, x, h, hand, asked)
         for plan in plans:
-            if plan.openings and not any(f.follows for f in hand.schema):
+            if plan.blocking_rules and not any(f.follows for f in hand.schema):
                 own = people.loc[[plan.person]]
                 self._opening(plan, own, h, hand, asked.get(plan.person, NOTHING))
 
@@ -127,8 +127,10 @@ class Tally:
             self._wrong("status", f"{plan.status} with {len(plan.every)} plans")
         if plan.status == "no-plan":
             self.reasons[plan.reason_code] += 1
-            if plan.reason_code not in (BLOCKED if plan.openings else UNBLOCKED):
-                self._wrong("status", f"{plan.reason_code}, {len(plan.openings)} openings")
+            if plan.reason_code not in (BLOCKED if plan.blocking_rules else UNBLOCKED):
+                self._wrong(
+                    "status", f"{plan.reason_code}, {len(plan.blocking_rules)} blocking_rules"
+                )
             if plan.evidence is None or not plan.reason:
                 self._wrong("status", f"{plan.reason_code} says not what it rests on")
             else:
@@ -220,8 +222,8 @@ class Tally:
         asked: Asked,
     ) -> None:
         """What a rule alone keeps from being a plan: h accepts it, and it breaks no other rule."""
-        opening = plan.openings[0]
-        self.counts["openings"] += 1
+        opening = plan.blocking_rules[0]
+        self.counts["blocking_rules"] += 1
         row = own.copy()
         for change in opening.changes:
             name = change.feature.name

@@ -12,7 +12,7 @@ import pandas as pd
 from sentences import Tree, drawn, written
 
 from genrecourse.errors import UserError
-from genrecourse.schema import Feature, Schema
+from genrecourse.table.schema import Feature, Schema
 
 CHANCE = 0.2  # of each kind of rule, for one person
 REFUSED = re.compile(r"row (\S+) does not meet the rule (.*), and no value that the other rules")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from genrecourse.genre.model import NetConfig
 from genrecourse.methods.genre import Training
-from genrecourse.schema import Feature, Schema
+from genrecourse.table.schema import Feature, Schema
 
 ROWS = int(os.environ.get("GENRECOURSE_SOAK_ROWS", "10000"))  # `make soak` asks for more
 TINY = NetConfig(width=8, heads=2, feedforward=8, encoder_layers=1, decoder_layers=1)

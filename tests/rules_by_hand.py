@@ -16,7 +16,7 @@ import pandas as pd
 from random_rules import Asked
 from sentences import Row, Tree, names, truth, written
 
-from genrecourse.schema import Feature, Schema
+from genrecourse.table.schema import Feature, Schema
 
 OF_ONE = ("lock", "range", "allowed", "direction", "step")  # rules on single features
 KINDS = (*OF_ONE, "changes", "cost", "relation")

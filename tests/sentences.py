@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from genrecourse.schema import Feature, Schema
+from genrecourse.table.schema import Feature, Schema
 
 Tree = tuple[Any, ...]
 Row = Mapping[str, Any]

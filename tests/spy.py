@@ -28,13 +28,13 @@ from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.neighbors import LocalOutlierFactor
 
-from genrecourse.datasets import DATASETS, load_dataset
-from genrecourse.encoding import Array
-from genrecourse.evaluation import Case, make_case
-from genrecourse.judge import Judge
+from genrecourse.data.datasets import DATASETS, load_dataset
+from genrecourse.evaluation.evaluate import Case, make_case
 from genrecourse.methods.base import Method, TrainingRows
-from genrecourse.noise import KeyedNoise
-from genrecourse.schema import Schema
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Schema
+from genrecourse.trust.judge import Judge
 
 
 class Still(Method):

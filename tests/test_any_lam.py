@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from genrecourse import load
-from genrecourse.checks import Example, broken_rules, example_score, make_example
 from genrecourse.errors import UserError
+from genrecourse.evaluation.checks import Example, broken_rules, example_score, make_example
 from genrecourse.genre.any_lam import LAM_RANGE, USUAL_LAM
 from genrecourse.genre.model import NetConfig
 from genrecourse.genre.pairs import lost_by_cap, make_targets

@@ -27,9 +27,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from genrecourse import METHODS, Classifier, GenRe, NearestNeighbour, Schema, UserError, load
-from genrecourse import artifact as files
-from genrecourse.classifier import fit_mlp
 from genrecourse.methods.base import Method
+from genrecourse.model import artifact as files
+from genrecourse.model.classifier import fit_mlp
 
 NAMES = ["genre", "genre-paper", "nnr", "nnr-auto"]
 BOTH = [files.JSON_NAME, files.TENSORS_NAME]

@@ -25,14 +25,14 @@ from genrecourse.audit.groups import Group, find_groups
 from genrecourse.audit.measures import METRICS, learned_from
 from genrecourse.audit.resampling import Bootstrap, difference, interval
 from genrecourse.audit.result import COLUMNS, LEARNED, NO_CAUSE, _differences, written
-from genrecourse.checks import Example, example_score, make_example
-from genrecourse.encoding import Array
+from genrecourse.evaluation.checks import Example, example_score, make_example
+from genrecourse.evaluation.metrics import N_NOISE, NOISE_SD, NOISE_SEED
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.metrics import N_NOISE, NOISE_SD, NOISE_SEED
-from genrecourse.noise import KeyedNoise
-from genrecourse.plans import Plan
-from genrecourse.plots import short
+from genrecourse.planning.plans import Plan
+from genrecourse.reports.plots import short
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
 
 SCRIPT = "<script>alert('x')</script>"
 
@@ -261,7 +261,7 @@ def asked_noise(method: NearestNeighbour, z: Array, z_plus: Array) -> float:
 def asked(method: NearestNeighbour, z: Array, z_plus: Array) -> dict[str, float]:
     verifier = method.verifier_
     assert verifier is not None
-    copies = verifier.copies_(z_plus)[:, 0]
+    copies = verifier.retrained_(z_plus)[:, 0]
     return {
         "noise": asked_noise(method, z, z_plus),
         "robust": sum(float(copy) > 0.5 for copy in copies) / len(copies),

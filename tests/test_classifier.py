@@ -19,11 +19,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import nn
 
-from genrecourse import classifier as classifier_module
-from genrecourse.classifier import MLP, Classifier, MLPConfig, fit_mlp
-from genrecourse.encoding import TableEncoder
 from genrecourse.errors import UserError
-from genrecourse.schema import Schema
+from genrecourse.model import classifier as classifier_module
+from genrecourse.model.classifier import MLP, Classifier, MLPConfig, fit_mlp
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.schema import Schema
 
 
 def made(n: int = 120) -> tuple[pd.DataFrame, np.ndarray]:

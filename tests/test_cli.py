@@ -22,10 +22,11 @@ import typer
 from typer.testing import CliRunner, Result
 
 import genrecourse
-from genrecourse import METHODS, GenRe, Schema, cli
+from genrecourse import METHODS, GenRe, Schema
+from genrecourse.apps import cli
 from genrecourse.methods.genre import Training
-from genrecourse.plans import Change, Plan, Plans, Row
-from genrecourse.schema import Feature
+from genrecourse.planning.plans import Change, Plan, Plans, Row
+from genrecourse.table.schema import Feature
 
 REPOSITORY = Path(__file__).parents[1]
 TITLES = ["clerk", "nurse", "cook", "driver", "teacher", "welder", "farmer", "baker", "pilot", "it"]
@@ -349,7 +350,7 @@ def test_text_that_looks_like_numbers_stays_text() -> None:
 
 def test_datasets_and_methods_are_listed() -> None:
     listed = run("datasets").output
-    for name in genrecourse.datasets.DATASETS:
+    for name in genrecourse.data.datasets.DATASETS:
         assert name in listed
     for name in METHODS:
         assert name in run("methods").output
@@ -602,7 +603,7 @@ def test_every_command_is_known() -> None:
 
 def test_the_examples_in_the_help_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order in which a reader would try them."""
-    monkeypatch.setattr("genrecourse.demo.GenRe", METHODS["genre"])
+    monkeypatch.setattr("genrecourse.apps.demo.GenRe", METHODS["genre"])
     shutil.copytree(REPOSITORY / "policies", "policies")
     for name in COMMANDS:
         words = _example(_commands()[name])

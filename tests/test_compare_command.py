@@ -19,9 +19,10 @@ import toys
 from toys import Runs
 from typer.testing import CliRunner, Result
 
-from genrecourse import METHODS, cli
-from genrecourse.comparison import read_results
-from genrecourse.comparison.run import bounds
+from genrecourse import METHODS
+from genrecourse.apps import cli
+from genrecourse.evaluation.comparison import read_results
+from genrecourse.evaluation.comparison.run import bounds
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sklearn.utils.parallel.delayed")
 COMPARE = ("compare", "--datasets", "loans", "--rows", "25", "-o", "results.jsonl")
@@ -156,8 +157,9 @@ from functools import partial
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
 sys.path.insert(0, sys.argv.pop(1))
 import spy, toys
-from genrecourse import METHODS, GenRe, cli
-from genrecourse.datasets import DATASETS
+from genrecourse import METHODS, GenRe
+from genrecourse.apps import cli
+from genrecourse.data.datasets import DATASETS
 DATASETS["loans"] = toys.LOANS
 METHODS["sleeper"] = spy.Sleeper
 METHODS["genre"] = partial(GenRe, **GenRe._test_params())

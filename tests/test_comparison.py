@@ -18,9 +18,8 @@ import spy
 import toys
 from toys import Chooser, Runs, the_case
 
-from genrecourse import METHODS, UserError, verifier
-from genrecourse.classifier import MLPConfig
-from genrecourse.comparison import (
+from genrecourse import METHODS, UserError
+from genrecourse.evaluation.comparison import (
     Entry,
     bench,
     compare,
@@ -32,9 +31,16 @@ from genrecourse.comparison import (
     standings,
     unpack_people,
 )
-from genrecourse.comparison.intervals import Interval, clustered, paired
-from genrecourse.comparison.results import ResultsFile, pack_numbers, row_ids, unpack_numbers
-from genrecourse.evaluation import make_case, measure
+from genrecourse.evaluation.comparison.intervals import Interval, clustered, paired
+from genrecourse.evaluation.comparison.results import (
+    ResultsFile,
+    pack_numbers,
+    row_ids,
+    unpack_numbers,
+)
+from genrecourse.evaluation.evaluate import make_case, measure
+from genrecourse.model.classifier import MLPConfig
+from genrecourse.trust import verifier
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sklearn.utils.parallel.delayed")
 
@@ -228,12 +234,12 @@ def test_the_config_hash_is_of_all_that_is_frozen(monkeypatch: pytest.MonkeyPatc
             "genrecourse.methods.auto.GAMMA_GRID",
             "genrecourse.methods._genre_sampling.TEMPERATURE_GRID",
         ),
-        *("genrecourse.judge.TRUST_AT", "genrecourse.verifier.INLIER_AT"),
+        *("genrecourse.trust.judge.TRUST_AT", "genrecourse.trust.verifier.INLIER_AT"),
         *("genrecourse.genre.select.SHORTLIST", "genrecourse.genre.bins.KEEP_REACH"),
         "genrecourse.methods.nearest.CANDIDATES",
     ):
         assert name in constants
-    assert not any(name.startswith("genrecourse.cli") for name in constants)
+    assert not any(name.startswith("genrecourse.apps.cli") for name in constants)
     monkeypatch.setattr(verifier, "INLIER_AT", -0.9)
     entries._constants.cache_clear()
     assert config() != usual

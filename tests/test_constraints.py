@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from genrecourse.constraints import Rules
-from genrecourse.encoding import TableEncoder
-from genrecourse.schema import Feature, Schema
+from genrecourse.rules.constraints import Rules
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.schema import Feature, Schema
 
 NAN = np.nan
 LEVELS = ("low", "mid", "high")

@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 import torch
 
-from genrecourse.checks import (
+from genrecourse.errors import UserError
+from genrecourse.evaluation.checks import (
     CHECKS,
     ContractError,
     Subject,
@@ -23,11 +24,10 @@ from genrecourse.checks import (
     example_score,
     make_example,
 )
-from genrecourse.errors import UserError
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.schema import Feature, Schema
+from genrecourse.table.schema import Feature, Schema
 
 
 @cache

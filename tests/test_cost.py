@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 import torch
 
-from genrecourse.cost import Cost
-from genrecourse.encoding import TableEncoder
-from genrecourse.schema import Schema
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.schema import Schema
 
 X = pd.DataFrame(
     {

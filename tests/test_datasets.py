@@ -17,8 +17,8 @@ import pandas as pd
 import pytest
 import requests
 
-from genrecourse import datasets, loan
-from genrecourse.datasets import (
+from genrecourse.data import datasets, loan
+from genrecourse.data.datasets import (
     CF_DATA_URL,
     DATASETS,
     DatasetEntry,

@@ -21,7 +21,9 @@ import pytest
 from typer.testing import CliRunner
 
 import genrecourse
-from genrecourse import METHODS, GenRe, cli, datasets
+from genrecourse import METHODS, GenRe
+from genrecourse.apps import cli
+from genrecourse.data import datasets
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genrecourse.constraints import Rules
-from genrecourse.encoding import TableEncoder, unchanged
 from genrecourse.errors import UserError
-from genrecourse.schema import Feature, Schema
+from genrecourse.rules.constraints import Rules
+from genrecourse.table.encoding import TableEncoder, unchanged
+from genrecourse.table.schema import Feature, Schema
 
 NAN = np.nan
 

@@ -22,9 +22,6 @@ import torch
 from scipy import stats
 
 from genrecourse import methods
-from genrecourse.constraints import Rules
-from genrecourse.cost import Cost
-from genrecourse.encoding import TableEncoder
 from genrecourse.genre import any_lam as any_lam_module
 from genrecourse.genre import bins as bins_module
 from genrecourse.genre import pairs as pairs_module
@@ -51,10 +48,13 @@ from genrecourse.genre.sample import Draws, sample
 from genrecourse.genre.select import SHORTLIST, expected_score, select
 from genrecourse.methods import _diffusion as diffusion
 from genrecourse.methods.genre import GenRe, Training
-from genrecourse.noise import KeyedNoise
-from genrecourse.schema import Feature, Schema
-from genrecourse.training import TrainingPlan, train
-from genrecourse.verifier import Verifier
+from genrecourse.model.training import TrainingPlan, train
+from genrecourse.rules.constraints import Rules
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Feature, Schema
+from genrecourse.trust.verifier import Verifier
 
 N_BINS = 8
 SMALL_NET = NetConfig(width=16, heads=2, feedforward=16, encoder_layers=1, decoder_layers=2)
@@ -483,10 +483,10 @@ def test_pairs_of_any_lam_are_drawn_ahead_to_a_limit(monkeypatch: pytest.MonkeyP
 
 MEMORY_SCRIPT = """
 import numpy as np, pandas as pd
-from genrecourse.constraints import Rules
-from genrecourse.encoding import TableEncoder
+from genrecourse.rules.constraints import Rules
+from genrecourse.table.encoding import TableEncoder
 from genrecourse.genre.pairs import make_pairs, make_targets
-from genrecourse.schema import Schema
+from genrecourse.table.schema import Schema
 
 def megabytes(field):
     with open("/proc/self/status") as lines:

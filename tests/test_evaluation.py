@@ -14,12 +14,10 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from genrecourse import evaluation
-from genrecourse import judge as judges
-from genrecourse.classifier import MLPConfig, fit_mlp
-from genrecourse.datasets import load_dataset
+from genrecourse.data.datasets import load_dataset
 from genrecourse.errors import UserError
-from genrecourse.evaluation import (
+from genrecourse.evaluation import evaluate as evaluation
+from genrecourse.evaluation.evaluate import (
     BASE_METRICS,
     Case,
     base_rates,
@@ -30,11 +28,14 @@ from genrecourse.evaluation import (
     tidy,
     witnesses,
 )
-from genrecourse.judge import CrossFittedJudge, Judge, Witnesses, fit_lof
+from genrecourse.evaluation.gold import Witnesses
+from genrecourse.evaluation.metrics import METRICS
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.metrics import METRICS
+from genrecourse.model.classifier import MLPConfig, fit_mlp
+from genrecourse.trust import judge as judges
+from genrecourse.trust.judge import CrossFittedJudge, Judge, fit_lof
 
 QUICK = MLPConfig(hidden=(4, 4), lr=0.05, epochs=4, balanced=False)
 

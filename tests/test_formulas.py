@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from genrecourse.errors import UserError
-from genrecourse.formulas import parse_formula
+from genrecourse.table.formulas import parse_formula
 
 VALUES = {"a": np.array([6.0, -2.0, np.nan]), "b": np.array([2.0, 0.0, 1.0]), "c-d": 3.0}
 

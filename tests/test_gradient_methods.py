@@ -26,7 +26,7 @@ from genrecourse.methods.probe import Probe
 from genrecourse.methods.roar import ROAR
 from genrecourse.methods.tap import TAP
 from genrecourse.methods.wachter import Wachter
-from genrecourse.noise import KeyedNoise
+from genrecourse.table.noise import KeyedNoise
 
 W, B = np.array([4.0, 2.0]), -3.0
 SEEN = pd.Series((PLANE["a"] > 0.5).astype(int))

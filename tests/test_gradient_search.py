@@ -11,10 +11,6 @@ import pytest
 import torch
 from torch import nn
 
-from genrecourse.classifier import MLP, Classifier
-from genrecourse.constraints import Rules
-from genrecourse.cost import Cost
-from genrecourse.encoding import TableEncoder
 from genrecourse.methods._gradient_search import (
     REJECTED,
     Limits,
@@ -25,7 +21,11 @@ from genrecourse.methods._gradient_search import (
 )
 from genrecourse.methods._sparsify import undo_needless
 from genrecourse.methods.wachter import Wachter
-from genrecourse.schema import Feature, Schema
+from genrecourse.model.classifier import MLP, Classifier
+from genrecourse.rules.constraints import Rules
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.schema import Feature, Schema
 
 # ---- a plane: two numbers on [0, 1], so that Z is X ------------------------------------------
 

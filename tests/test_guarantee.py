@@ -9,25 +9,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from genrecourse import enumeration
-from genrecourse.checks import Example, broken_rules, example_score, make_example
-from genrecourse.classifier import Classifier, MLPConfig, fit_mlp
-from genrecourse.encoding import Array
-from genrecourse.enumeration import thin
 from genrecourse.errors import UserError
-from genrecourse.methods._planning import make_gate
+from genrecourse.evaluation.checks import Example, broken_rules, example_score, make_example
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.noise import KeyedNoise
-from genrecourse.plans import Evidence, Plan
-from genrecourse.requests import Constraints
-from genrecourse.schema import Schema
-from genrecourse.spread import spread
-from genrecourse.wording import english
+from genrecourse.model.classifier import Classifier, MLPConfig, fit_mlp
+from genrecourse.planning import enumeration
+from genrecourse.planning.diversity import pick_diverse
+from genrecourse.planning.enumeration import thin
+from genrecourse.planning.planner import make_checker
+from genrecourse.planning.plans import Evidence, Plan
+from genrecourse.planning.wording import english
+from genrecourse.rules.requests import Constraints
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Schema
 
 
 class Offering(Method):
-    """Offers what it is told to, in original units; nothing: as x is."""
+    """Candidates what it is told to, in original units; nothing: as x is."""
 
     given: pd.DataFrame | None = None
 
@@ -191,7 +191,7 @@ def test_the_gate_lets_through_only_what_h_accepts_within_the_rules() -> None:
 
     method = Offering(h, schema).fit(X)
     people = people.assign(job="a")
-    gate = make_gate(method, people, None)
+    gate = make_checker(method, people, None)
     offers = [people.assign(sex="m"), people.assign(job="b"), people.assign(job="c"), people]
     rows = np.concatenate([method.encoder_.features(offer) for offer in offers])
     checked = gate.check(np.tile(np.arange(3), 4), rows)
@@ -296,7 +296,7 @@ def test_the_rule_that_stands_in_the_way_is_named_with_what_it_keeps(
     X, schema = three(**rules)
     (plan,) = Offering(h, schema).fit(X).plans(ONE)
     assert (plan.status, plan.reason_code) == ("no-plan", "rules-block")
-    (opening,) = plan.openings
+    (opening,) = plan.blocking_rules
     assert (opening.kind, opening.feature) == (kind, schema[feature])
     assert [(c.feature.name, c.after) for c in opening.changes] == [(feature, after)]
     assert opening.rule in opening.to_text()
@@ -332,8 +332,8 @@ def test_so_is_a_rule_of_the_request(stated: Constraints, h: Any, text: str) -> 
     person = ONE.assign(years=4) if stated.relations else ONE
     (plan,) = method.plans(person, constraints=stated)
     assert (plan.status, plan.reason_code) == ("no-plan", "rules-block")
-    assert len(plan.openings) == 1
-    assert text in plan.openings[0].rule
+    assert len(plan.blocking_rules) == 1
+    assert text in plan.blocking_rules[0].rule
 
 
 def test_h_is_not_asked_about_people_whom_a_rule_does_not_bind() -> None:
@@ -386,7 +386,7 @@ def test_a_rule_stands_in_the_way_of_those_who_have_it() -> None:
         "b": Constraints(max_step={"income": 1}, relations=("income <= 4 or years >= 0",)),
     }
     plans = method.plans(two_people(), constraints=given)
-    assert [[o.kind for o in plan.openings] for plan in plans] == [["lock"], ["step"]]
+    assert [[o.kind for o in plan.blocking_rules] for plan in plans] == [["lock"], ["step"]]
 
 
 def test_when_nothing_may_change_it_is_said() -> None:
@@ -394,7 +394,7 @@ def test_when_nothing_may_change_it_is_said() -> None:
     method = Offering(needs("income", 5), schema).fit(X)
     (plan,) = method.plans(ONE, constraints=Constraints(lock=("income", "years")))
     assert plan.reason_code == "nothing-may-change"
-    assert [o.rule for o in plan.openings] == ["income stays as it is"]
+    assert [o.rule for o in plan.blocking_rules] == ["income stays as it is"]
 
 
 def test_a_net_is_not_asked_about_no_rows() -> None:
@@ -412,7 +412,7 @@ def test_a_net_is_not_asked_about_no_rows() -> None:
 def test_a_person_beyond_help_has_a_reason_and_no_rule_is_blamed() -> None:
     X, schema = three()
     (plan,) = Offering(lambda X: np.full(len(X), 0.2), schema).fit(X).plans(ONE)
-    assert (plan.status, plan.reason_code, plan.openings) == ("no-plan", "not-accepted", ())
+    assert (plan.status, plan.reason_code, plan.blocking_rules) == ("no-plan", "not-accepted", ())
     assert plan.evidence is not None
     assert plan.evidence.proven
     assert plan.evidence.asked == 6 + 4 + 6 * 4  # age is fixed; every other pair of values
@@ -451,11 +451,11 @@ def test_what_is_too_much_to_try_is_searched_and_not_proven(
 def test_a_menu_keeps_values_that_occur_within_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     X = pd.DataFrame({"a": np.linspace(0, 1, 5000), "b": ["x", "y"] * 2500})
     method = Offering(lambda X: np.full(len(X), 0.2), Schema.infer(X)).fit(X)
-    values = method.menu_.values
+    values = method.observed_.values
     assert len(values[0]) == enumeration.KEPT
     assert {0.0, 1.0} <= set(values[0]) <= set(method.encoder_.features(X)[:, 0])
     assert values[1].tolist() == [0.0, 1.0]
-    assert method.menu_.cut.tolist() == [True, False]
+    assert method.observed_.cut.tolist() == [True, False]
     for budget, most in ((100_000, 50), (20, 20), (7, 0)):  # pairs, as b has one other level
         monkeypatch.setattr(enumeration, "BUDGET", budget)
         (plan,) = method.plans(X.iloc[:1])
@@ -528,7 +528,7 @@ def test_where_no_value_that_occurs_is_left_others_are_tried(stated: Constraints
     low = Offering(lambda X: np.where(X["amount"] < 2500, 0.9, 0.1), Schema.infer(X)).fit(X)
     (plan,) = low.plans(one, constraints=stated)
     assert plan.reason_code == "rules-block"
-    assert [change.after for change in plan.openings[0].changes] == [2000]
+    assert [change.after for change in plan.blocking_rules[0].changes] == [2000]
 
 
 def test_the_schemas_own_step_may_leave_no_value_that_occurs() -> None:
@@ -542,13 +542,16 @@ def test_the_schemas_own_step_may_leave_no_value_that_occurs() -> None:
 def test_spread_takes_the_best_and_then_what_differs() -> None:
     moved = np.array([[1, 1, 0], [1, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=bool)
     worth = np.array([2.0, 1.9, 1.8, 1.7])
-    assert spread(moved, worth, 1) == [0]
-    assert spread(moved, worth, 4) == [0, 3, 2]  # the second changes what the first does
-    assert spread(moved, worth, 4, first=2) == [2, 3]  # the others change all that it does
-    assert spread(moved, np.array([2.0, 1.9, 0.5, 1.7]), 4) == [0, 3]  # the third is not worth it
-    assert spread(moved, np.array([2.0, 1.9, 0.5, 1.7]), 4, worse=np.inf) == [0, 3, 2]
-    assert spread(moved, np.array([2.0, 1.9, -np.inf, 1.7]), 4, worse=np.inf) == [0, 3]
-    assert spread(moved[:0], worth[:0], 3) == []
+    assert pick_diverse(moved, worth, 1) == [0]
+    assert pick_diverse(moved, worth, 4) == [0, 3, 2]  # the second changes what the first does
+    assert pick_diverse(moved, worth, 4, first=2) == [2, 3]  # the others change all that it does
+    assert pick_diverse(moved, np.array([2.0, 1.9, 0.5, 1.7]), 4) == [
+        0,
+        3,
+    ]  # the third is not worth it
+    assert pick_diverse(moved, np.array([2.0, 1.9, 0.5, 1.7]), 4, worse=np.inf) == [0, 3, 2]
+    assert pick_diverse(moved, np.array([2.0, 1.9, -np.inf, 1.7]), 4, worse=np.inf) == [0, 3]
+    assert pick_diverse(moved[:0], worth[:0], 3) == []
 
 
 def test_methods_without_a_verifier_refuse_to_undo(example: Example) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from genrecourse.comparison.intervals import clustered, over_seeds, paired, variance
+from genrecourse.evaluation.comparison.intervals import clustered, over_seeds, paired, variance
 
 TIMES = 400
 

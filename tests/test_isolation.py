@@ -12,11 +12,17 @@ import pytest
 import spy
 
 from genrecourse import Classifier, Schema
-from genrecourse.artifact import pack_table
-from genrecourse.classifier import MLPConfig, fit_mlp
-from genrecourse.comparison import landlock
-from genrecourse.comparison.isolation import MethodError, Run, Task, _as_people, run_isolated
-from genrecourse.datasets import DATA_VARIABLE, DATASETS
+from genrecourse.data.datasets import DATA_VARIABLE, DATASETS
+from genrecourse.evaluation.comparison import landlock
+from genrecourse.evaluation.comparison.isolation import (
+    MethodError,
+    Run,
+    Task,
+    _as_people,
+    run_isolated,
+)
+from genrecourse.model.artifact import pack_table
+from genrecourse.model.classifier import MLPConfig, fit_mlp
 
 N = 80
 

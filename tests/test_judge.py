@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from genrecourse.datasets import load_dataset
-from genrecourse.encoding import TableEncoder
+from genrecourse.data.datasets import load_dataset
 from genrecourse.errors import UserError
-from genrecourse.judge import CrossFittedJudge, Judge, TrueJudge, fit_lof, trust
-from genrecourse.schema import Schema
+from genrecourse.evaluation.gold import TrueJudge
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.schema import Schema
+from genrecourse.trust.judge import CrossFittedJudge, Judge, fit_lof, trust
 
 
 def clouds(n: int = 150, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -220,7 +221,7 @@ class Recorder:
 def test_each_row_is_judged_by_the_one_that_did_not_see_it(
     monkeypatch: pytest.MonkeyPatch, n_folds: int
 ) -> None:
-    monkeypatch.setattr("genrecourse.judge.Judge", Recorder)
+    monkeypatch.setattr("genrecourse.trust.judge.Judge", Recorder)
     Z = np.random.default_rng(0).random((100, 1))
     everyone = set(Z[:, 0])
     judge = CrossFittedJudge(n_folds=n_folds).fit(Z, np.arange(100) < 20)
@@ -278,7 +279,7 @@ def test_only_a_rare_outcome_is_weighed_up(
             super().__init__()
             seen.append(settings)
 
-    monkeypatch.setattr("genrecourse.judge.Judge", Settings)
+    monkeypatch.setattr("genrecourse.trust.judge.Judge", Settings)
     CrossFittedJudge().fit(np.random.default_rng(0).random((100, 1)), np.arange(100) < favourable)
     assert seen == [{"balanced": balanced, "min_leaf": 5, "calibrated": False}] * 5
 

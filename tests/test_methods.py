@@ -14,19 +14,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from xgboost import XGBClassifier
 
-from genrecourse.checks import broken_rules
-from genrecourse.classifier import Classifier, MLPConfig, fit_mlp
-from genrecourse.constraints import Rules
-from genrecourse.datasets import Dataset, load_dataset
-from genrecourse.encoding import TableEncoder
+from genrecourse.data.datasets import Dataset, load_dataset
 from genrecourse.errors import UserError
+from genrecourse.evaluation.checks import broken_rules
 from genrecourse.genre.model import NetConfig
-from genrecourse.judge import trust
 from genrecourse.methods import METHODS, auto
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.genre import GenRe, Training
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.schema import Schema
+from genrecourse.model.classifier import Classifier, MLPConfig, fit_mlp
+from genrecourse.rules.constraints import Rules
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.schema import Schema
+from genrecourse.trust.judge import trust
 
 SMALL = NetConfig(width=16, heads=2, feedforward=16, encoder_layers=1, decoder_layers=1)
 QUICK: dict[str, Any] = {

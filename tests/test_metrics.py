@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from genrecourse import judge as judges
-from genrecourse import metrics
-from genrecourse.cost import Cost
-from genrecourse.encoding import TableEncoder
-from genrecourse.judge import Neighbours, Witnesses
-from genrecourse.metrics import METRICS, SET_METRICS, Outcome, PlanSets
-from genrecourse.schema import Feature, Schema
+from genrecourse.evaluation import metrics
+from genrecourse.evaluation.gold import Witnesses
+from genrecourse.evaluation.metrics import METRICS, SET_METRICS, Outcome, PlanSets
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.schema import Feature, Schema
+from genrecourse.trust import judge as judges
+from genrecourse.trust.neighbours import Neighbours
 
 TRAINING = pd.DataFrame(
     {

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from genrecourse import noise as noise_module
-from genrecourse.noise import KeyedNoise
+from genrecourse.table import noise as noise_module
+from genrecourse.table.noise import KeyedNoise
 
 ROWS = np.random.default_rng(0).normal(size=(50, 7))
 

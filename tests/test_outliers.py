@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import LocalOutlierFactor
 
-from genrecourse.outliers import Outliers
+from genrecourse.trust.outliers import Outliers
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.random((300, 5))  # no two rows are equally far from a third: no ties

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm, truncnorm
 
-from genrecourse.checks import Example, make_example
-from genrecourse.comparison.results import pack_numbers
-from genrecourse.datasets import load_dataset
-from genrecourse.evaluation import make_case
+from genrecourse.data.datasets import load_dataset
+from genrecourse.evaluation.checks import Example, make_example
+from genrecourse.evaluation.comparison.results import pack_numbers
+from genrecourse.evaluation.evaluate import make_case
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import GenRe, Training
 

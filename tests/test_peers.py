@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from genrecourse.classifier import MLPConfig, fit_mlp
-from genrecourse.encoding import TableEncoder
-from genrecourse.evaluation import Case
-from genrecourse.schema import Schema
+from genrecourse.evaluation.evaluate import Case
+from genrecourse.model.classifier import MLPConfig, fit_mlp
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.schema import Schema
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 

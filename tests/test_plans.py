@@ -14,19 +14,28 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from genrecourse.binomial import Share
-from genrecourse.checks import Example, example_score, make_example
-from genrecourse.classifier import Classifier
-from genrecourse.cli import _lines
+from genrecourse.advice.recheck import recheck
+from genrecourse.apps.cli import _lines
 from genrecourse.errors import UserError
+from genrecourse.evaluation.checks import Example, example_score, make_example
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.plans import Change, Evidence, Opening, Plan, Plans, Row, in_words, score_words
-from genrecourse.promise import Promise
-from genrecourse.recheck import recheck
-from genrecourse.schema import Feature, Schema
-from genrecourse.terminal import _plan, panel
-from genrecourse.wording import Wording, english
+from genrecourse.model.classifier import Classifier
+from genrecourse.planning.binomial import Share
+from genrecourse.planning.plans import (
+    BlockingRule,
+    Change,
+    Evidence,
+    Plan,
+    Plans,
+    Row,
+    in_words,
+    score_words,
+)
+from genrecourse.planning.promise import Promise
+from genrecourse.planning.wording import Wording, english
+from genrecourse.reports.console import _plan, panel
+from genrecourse.table.schema import Feature, Schema
 
 SCRIPT = "<script>alert('x')</script>"
 AMOUNT = Feature(name="amount", kind="number", decimals=0, unit="DM", wording="credit amount")
@@ -160,15 +169,15 @@ def test_one_try_is_counted_as_one(proven: bool, most: int) -> None:
 
 
 def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
-    opening = Opening("lock", AMOUNT, (Change(AMOUNT, 4870, 2900),), 0.7, 0.4)
-    plan = refused("rules-block", openings=(opening,))
+    opening = BlockingRule("lock", AMOUNT, (Change(AMOUNT, 4870, 2900),), 0.7, 0.4)
+    plan = refused("rules-block", blocking_rules=(opening,))
     assert opening.to_text() == (
         "About a rule, and not a plan: without the rule “credit amount stays as it is”, this "
         "would change the model's decision: credit amount: 4,870 DM → 2,900 DM."
     )
     assert opening.to_text() in plan.to_text()
     assert plan.changes == ()
-    assert plan.to_dict()["openings"][0]["changes"][0]["after"] == 2900
+    assert plan.to_dict()["blocking_rules"][0]["changes"][0]["after"] == 2900
     lines = _lines(Plans((plan,)), pd.DataFrame({"amount": [4870]}), Schema(features=(AMOUNT,)))
     assert lines["about_rules"].tolist() == [opening.to_text()]
     told = {
@@ -177,7 +186,7 @@ def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
         ("range", "range"): ({"range": (0, np.inf)}, "credit amount stays between 0 DM and ∞ DM"),
     }
     for (kind, _), (fields, words) in told.items():
-        assert Opening(kind, AMOUNT.model_copy(update=fields), (), 0.7, 0.4).rule == words
+        assert BlockingRule(kind, AMOUNT.model_copy(update=fields), (), 0.7, 0.4).rule == words
     level = Feature(name="job", kind="category", categories=("a", "b"))
     for kind, feature, value, words in [
         ("lock", AMOUNT, None, "credit amount stays as it is"),
@@ -188,14 +197,14 @@ def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
         ("max_cost", None, 0.5, "a cost of at most 0.5"),
         ("relation", None, "a <= b", "a <= b"),
     ]:
-        assert Opening(kind, feature, (), 0.7, 0.4, value).rule == words
+        assert BlockingRule(kind, feature, (), 0.7, 0.4, value).rule == words
 
 
 def test_nobody_is_told_to_be_of_another_sex() -> None:
     """A rule that lets something stay as nobody can change it is for whoever wrote the rules."""
     sex = Feature(name="sex", kind="category", categories=("f", "m"), role="immutable")
-    opening = Opening("immutable", sex, (Change(sex, "f", "m"),), 0.7, 1.0)
-    plan = refused("rules-block", openings=(opening,))
+    opening = BlockingRule("immutable", sex, (Change(sex, "f", "m"),), 0.7, 1.0)
+    plan = refused("rules-block", blocking_rules=(opening,))
     row = pd.Series({"sex": "f"})
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(panel(Schema(features=(sex,)), row, plan))
@@ -203,9 +212,9 @@ def test_nobody_is_told_to_be_of_another_sex() -> None:
         assert "→ m" not in said
         assert '"m"' not in said
     assert "something that a person cannot change" in plan.to_text()
-    assert plan.openings == (opening,)  # the lint counts it
-    lock = Opening("lock", AMOUNT, (Change(AMOUNT, 4870, 2900),), 0.7, 2.0)
-    both = refused("rules-block", openings=(opening, lock))
+    assert plan.blocking_rules == (opening,)  # the lint counts it
+    lock = BlockingRule("lock", AMOUNT, (Change(AMOUNT, 4870, 2900),), 0.7, 2.0)
+    both = refused("rules-block", blocking_rules=(opening, lock))
     assert lock.to_text() in both.to_text()
 
 
@@ -323,7 +332,7 @@ def test_rows_from_json_have_the_dtypes_of_a_table() -> None:
 
 
 def test_words_around_plans_from_json_are_of_the_language_asked_for(tmp_path: Path) -> None:
-    shipped = files("genrecourse.wording") / "en.toml"
+    shipped = files("genrecourse.planning.wording") / "en.toml"
     comma = shipped.read_text(encoding="utf-8").replace('decimal = "."', 'decimal = ","')
     file = tmp_path / "de.toml"
     file.write_text(comma.replace('thousands = ","', 'thousands = "."'), encoding="utf-8")

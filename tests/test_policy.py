@@ -12,12 +12,13 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from genrecourse import Classifier, NearestNeighbour, Policy, Schema, UserError, cli, load
-from genrecourse.checks import broken_rules
-from genrecourse.constraints import Rules
-from genrecourse.datasets import load_dataset
-from genrecourse.encoding import TableEncoder
-from genrecourse.requests import Constraints, compile_constraints
+from genrecourse import Classifier, NearestNeighbour, Policy, Schema, UserError, load
+from genrecourse.apps import cli
+from genrecourse.data.datasets import load_dataset
+from genrecourse.evaluation.checks import broken_rules
+from genrecourse.rules.constraints import Rules
+from genrecourse.rules.requests import Constraints, compile_constraints
+from genrecourse.table.encoding import TableEncoder
 
 POLICIES = Path(__file__).parents[1] / "policies"
 

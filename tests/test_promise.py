@@ -14,31 +14,31 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 
 import genrecourse
-from genrecourse import promise as promise_module
-from genrecourse.binomial import Share, at_least, at_most
-from genrecourse.classifier import Classifier
-from genrecourse.cost import Cost
-from genrecourse.datasets import load_dataset
-from genrecourse.encoding import Array, TableEncoder
-from genrecourse.endurance import TRIES, imprecise, retrained
+from genrecourse.advice.recheck import recheck
+from genrecourse.data.datasets import load_dataset
 from genrecourse.errors import UserError
-from genrecourse.heldout import HeldOutScore
-from genrecourse.juries import jury_p_value, make_juries
-from genrecourse.methods._planning import promise_levels
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.promise import (
+from genrecourse.model.classifier import Classifier
+from genrecourse.planning import promise as promise_module
+from genrecourse.planning.binomial import Share, at_least, at_most
+from genrecourse.planning.juries import jury_p_value, make_juries
+from genrecourse.planning.planner import promise_levels
+from genrecourse.planning.promise import (
     BASES,
     JURIES,
-    Ground,
-    Level,
+    PromiseData,
+    ThresholdTest,
     choose,
     effective_size,
     make_levels,
     plan_weights,
 )
-from genrecourse.recheck import recheck
-from genrecourse.requests import Constraints
-from genrecourse.schema import Schema
+from genrecourse.planning.robustness import TRIES, imprecise, retrained
+from genrecourse.rules.requests import Constraints
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import Array, TableEncoder
+from genrecourse.table.schema import Schema
+from genrecourse.trust.out_of_fold import OutOfFoldScore
 
 # ---- exact binomial bounds -------------------------------------------------------------------
 
@@ -149,10 +149,12 @@ def test_the_effective_size_is_kishs() -> None:
 # ---- thresholds in order ---------------------------------------------------------------------
 
 
-def level(threshold: float, favourable: int, drawn: int = 1000, served: float = 0.5) -> Level:
+def level(
+    threshold: float, favourable: int, drawn: int = 1000, served: float = 0.5
+) -> ThresholdTest:
     """What single outcomes say alone: there are no juries."""
     none = {g: (np.zeros(0, dtype=int), np.zeros(0)) for g in JURIES}
-    return Level(threshold, served, 400, 5000, 900.0, 0.0, drawn, favourable, none)
+    return ThresholdTest(threshold, served, 400, 5000, 900.0, 0.0, drawn, favourable, none)
 
 
 def test_thresholds_are_tested_in_order_until_one_fails() -> None:
@@ -199,7 +201,7 @@ def test_an_outcome_share_p_promises_2p_minus_1() -> None:
 
 def test_no_more_is_promised_than_so_many_plans_can_tell() -> None:
     unanimous = {g: (np.full(900, g), np.full(900, 1 / 900)) for g in JURIES}
-    perfect = Level(0.5, 1.0, 100, 90_000, 9e4, 0.0, 90_000, 90_000, unanimous)
+    perfect = ThresholdTest(0.5, 1.0, 100, 90_000, 9e4, 0.0, 90_000, 90_000, unanimous)
     most = 1 - at_most(0, 100, 0.1 * BASES[45])  # an event never seen in 100 tries
     assert choose([perfect], most - 1e-6, 0.1).holds
     assert not choose([perfect], most + 1e-6, 0.1).holds
@@ -207,8 +209,8 @@ def test_no_more_is_promised_than_so_many_plans_can_tell() -> None:
 
 def test_the_finest_basis_that_serves_enough_is_taken() -> None:
     unanimous = {g: (np.full(90, g), np.full(90, 1 / 90)) for g in JURIES}
-    few = Level(0.8, 0.3, 400, 5000, 900.0, 0.0, 1000, 1000, unanimous)
-    many = Level(0.6, 0.9, 400, 5000, 900.0, 0.0, 1000, 700, unanimous)
+    few = ThresholdTest(0.8, 0.3, 400, 5000, 900.0, 0.0, 1000, 1000, unanimous)
+    many = ThresholdTest(0.6, 0.9, 400, 5000, 900.0, 0.0, 1000, 700, unanimous)
     assert choose([few, many], 0.9, 0.1).jury == JURIES[0]  # outcomes alone serve 0.3 only
     assert choose([few], 0.9, 0.1).jury == 1  # nobody serves more
 
@@ -282,15 +284,15 @@ def test_a_score_does_not_depend_on_the_rows_own_outcome() -> None:
     X = pd.concat([X, X.iloc[[7]]], ignore_index=True)  # a copy of row 7
     favourable = np.random.default_rng(0).random(161) < np.append(probability, probability[7])
     Z, cost = encoded(X)
-    score = HeldOutScore(cost).fit(Z, favourable)
+    score = OutOfFoldScore(cost).fit(Z, favourable)
     favourable[[7, 160]] = ~favourable[[7, 160]]
-    again = HeldOutScore(cost).fit(Z, favourable)
+    again = OutOfFoldScore(cost).fit(Z, favourable)
     assert again.of_training()[7] == score.of_training()[7] == score(Z[[7]])[0]
     assert (again.of_training() != score.of_training()).any()  # the others' scores did see it
     assert (score(Z) == score.of_training()).all()  # a copy is asked about as the row itself
     near = Z[[7]] + 1e-4  # nor does that of a near copy
     assert again(near) == pytest.approx(score(near))
-    loaded = HeldOutScore.from_arrays(score.arrays(), Z, cost, 0)
+    loaded = OutOfFoldScore.from_arrays(score.arrays(), Z, cost, 0)
     assert loaded(Z) == pytest.approx(score(Z))
 
 
@@ -448,7 +450,7 @@ def test_a_ground_needs_both_outcomes() -> None:
     X, _ = numbers_table(200, 3)
     Z, cost = encoded(X)
     nobody = np.zeros(200, dtype=bool)
-    assert not Ground.some(Z, nobody, nobody, cost, 0).is_enough
+    assert not PromiseData.some(Z, nobody, nobody, cost, 0).is_enough
 
 
 def test_on_the_loan_table_the_truth_agrees() -> None:

@@ -17,14 +17,14 @@ import torch
 from hypothesis import given
 from random_tables import ROWS, TINY, Case, cases, reproducible
 
-from genrecourse.checks import KINDS, broken_rules, changed
-from genrecourse.constraints import Rules
-from genrecourse.cost import Cost
-from genrecourse.encoding import TableEncoder, unchanged
 from genrecourse.errors import UserError
+from genrecourse.evaluation.checks import KINDS, broken_rules, changed
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.schema import Schema
+from genrecourse.rules.constraints import Rules
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import TableEncoder, unchanged
+from genrecourse.table.schema import Schema
 
 PEOPLE = 100  # rejected people of one example, at most
 

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from genrecourse.encoding import TableEncoder
-from genrecourse.genre.refine import GIVE, fewest, refine
-from genrecourse.schema import Feature, Schema
-from genrecourse.verifier import Bars, Verifier
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.schema import Feature, Schema
+from genrecourse.trust.refine import GIVE, fewest, refine
+from genrecourse.trust.verifier import Thresholds, Verifier
 
 N = 3  # numbers, then a category
 NUMBERS = [Feature(name=f"x{j}", kind="number") for j in range(N)]
@@ -58,7 +58,7 @@ def test_with_nothing_to_lose_all_is_put_back() -> None:
 @pytest.mark.parametrize("name", ["robust", "probability", "steady", "inlier"])
 def test_each_bar_holds(name: str) -> None:
     """The measure falls below its bar without x1: so x1 stays and the others go."""
-    bar = getattr(Bars.at(0.5), name)
+    bar = getattr(Thresholds.at(0.5), name)
     assert _refined([0.5, 0.2, 0.9, 1.0], **{name: lambda Z: bar - 1 + (Z[:, 1] > 0.1)}) == [
         *(0, 0.2, 0, 0),
     ]
@@ -85,12 +85,12 @@ def test_a_change_that_is_worth_more_than_it_costs_stays(loss: float, kept: floa
     """Above every bar, but without x1 (0.2 / 4 of Score saved) it is worth that and `loss` less."""
     lost = 2 * (0.2 / (N + 1) + loss)  # of steadiness, which counts half at a safety of 0.5
     steady = {"steady": lambda Z: 1.0 - lost * (Z[:, 1] < 0.1)}
-    assert Bars.at(0.5).steady < 1.0 - lost
+    assert Thresholds.at(0.5).steady < 1.0 - lost
     assert _refined([0.0, 0.2, 0.0, 0.0], safety=0.5, **steady) == [0, kept, 0, 0]
 
 
 def test_safety_raises_the_bars() -> None:
-    between = (Bars.at(0.2).robust + Bars.at(0.8).robust) / 2
+    between = (Thresholds.at(0.2).robust + Thresholds.at(0.8).robust) / 2
     edge = {"robust": lambda Z: np.where(Z[:, 0] > 0.1, 1.0, between)}
     assert _refined([0.5, 0.0, 0.0, 0.0], safety=0.2, **edge) == [0, 0, 0, 0]
     assert _refined([0.5, 0.0, 0.0, 0.0], safety=0.8, **edge) == [0.5, 0, 0, 0]

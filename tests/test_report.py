@@ -16,22 +16,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from genrecourse import demo, plots
-from genrecourse.checks import Example, example_score, make_example
+from genrecourse.apps import demo
 from genrecourse.errors import UserError
-from genrecourse.evaluation import Case, make_case
+from genrecourse.evaluation.checks import Example, example_score, make_example
+from genrecourse.evaluation.evaluate import Case, make_case
 from genrecourse.methods.base import Method
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.page import CSS
-from genrecourse.plans import Change, Plan
-from genrecourse.plots import before_after, cost_against_likelihood, svg
-from genrecourse.policy import Policy
-from genrecourse.report import _draws_note, report_html, score_table, write_report
-from genrecourse.requests import Constraints, PerPerson
-from genrecourse.schema import Feature
-from genrecourse.terminal import _plan
-from genrecourse.wording import english
+from genrecourse.planning.plans import Change, Plan
+from genrecourse.planning.wording import english
+from genrecourse.reports import plots
+from genrecourse.reports.console import _plan
+from genrecourse.reports.html import CSS
+from genrecourse.reports.plan_report import _draws_note, report_html, score_table, write_report
+from genrecourse.reports.plots import before_after, cost_against_likelihood, svg
+from genrecourse.rules.policy import Policy
+from genrecourse.rules.requests import Constraints, PerPerson
+from genrecourse.table.schema import Feature
 
 SCRIPT = "<script>alert('x')</script>"
 SCORES = pd.DataFrame(
@@ -114,8 +115,8 @@ def test_who_has_no_plan_is_told_why_and_what_it_rests_on(example: Example) -> N
     assert "Ring: today." not in text
     for plan in plans:
         assert plan.reason in text
-        assert "age cannot change" in plan.openings[0].to_text()
-        assert plan.openings[0].to_text() not in text
+        assert "age cannot change" in plan.blocking_rules[0].to_text()
+        assert plan.blocking_rules[0].to_text() not in text
         assert "something that a person cannot change" in text
 
 

@@ -10,10 +10,10 @@ import pytest
 from toys import read_loans
 
 from genrecourse import GenRe, NearestNeighbour, Schema, UserError
-from genrecourse.genre.refine import refine
 from genrecourse.methods.base import Method, TrainingRows
-from genrecourse.noise import KeyedNoise
-from genrecourse.requests import Constraints, compile_constraints
+from genrecourse.rules.requests import Constraints, compile_constraints
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.trust.refine import refine
 
 PEOPLE_RULES: list[Any] = [
     {"lock": "debt"},
@@ -158,7 +158,7 @@ def test_a_method_that_knows_no_constraints_refuses_them() -> None:
 def test_refining_puts_nothing_back_that_a_relation_forbids() -> None:
     from test_refine import ENCODER, _Known
 
-    from genrecourse.constraints import Rules
+    from genrecourse.rules.constraints import Rules
 
     table = pd.DataFrame({"x0": [0.0], "x1": [0.0], "x2": [0.0], "c": ["a"]})
     x, x_plus = np.zeros((1, 4)), np.array([[0.9, 0.5, 0.4, 0.0]])

@@ -13,12 +13,10 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from genrecourse.constraints import Rules
-from genrecourse.cost import Cost
-from genrecourse.encoding import TableEncoder
 from genrecourse.errors import UserError
-from genrecourse.relations import Possible, parse_relation
-from genrecourse.requests import (
+from genrecourse.rules.constraints import Rules
+from genrecourse.rules.relations import Possible, parse_relation
+from genrecourse.rules.requests import (
     Constraints,
     PerPerson,
     RequestRules,
@@ -26,7 +24,9 @@ from genrecourse.requests import (
     reach,
     read_constraints,
 )
-from genrecourse.schema import Feature, Schema
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.schema import Feature, Schema
 
 SCHEMA = Schema(
     features=(

@@ -15,14 +15,14 @@ import pytest
 
 from genrecourse import Classifier, GenRe, NearestNeighbour, Schema, UserError, load
 from genrecourse.audit.measures import measure
-from genrecourse.checks import broken_rules
-from genrecourse.classifier import MLPConfig, fit_mlp
-from genrecourse.constraints import Rules
-from genrecourse.cost import Cost
-from genrecourse.encoding import TableEncoder
+from genrecourse.evaluation.checks import broken_rules
 from genrecourse.methods.growing_spheres import GrowingSpheres
-from genrecourse.requests import Constraints, compile_constraints
-from genrecourse.roles import Blank, read_by
+from genrecourse.model.classifier import MLPConfig, fit_mlp
+from genrecourse.rules.constraints import Rules
+from genrecourse.rules.requests import Constraints, compile_constraints
+from genrecourse.rules.roles import ProtectedMask, read_by
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import TableEncoder
 
 RATIO = "debt / income"
 
@@ -306,7 +306,7 @@ def test_a_model_learned_here_does_not_read_what_is_protected() -> None:
 
 
 def test_blank_rows_are_the_same_for_everybody() -> None:
-    blank, flipped = Blank(ENCODER), X.assign(sex=np.where(X["sex"] == "f", "m", "f"))
+    blank, flipped = ProtectedMask(ENCODER), X.assign(sex=np.where(X["sex"] == "f", "m", "f"))
     for view in (blank.features(ENCODER.features(X)), blank.rows(ENCODER.encode(X))):
         assert (view != view[0]).any()
     np.testing.assert_array_equal(
@@ -444,7 +444,7 @@ def test_a_rule_on_a_ratio_is_named_where_it_stands_in_the_way(
     method = NearestNeighbour(low_ratio, schema).fit(X)
     (plan,) = method.plans(AT_EDGE, constraints=stated)
     assert (plan.status, plan.reason_code) == ("no-plan", "rules-block")
-    assert [(o.kind, o.feature.name) for o in plan.openings if o.feature] == [(kind, "ratio")]
+    assert [(o.kind, o.feature.name) for o in plan.blocking_rules if o.feature] == [(kind, "ratio")]
     assert NearestNeighbour(low_ratio, SCHEMA).fit(X).plans(AT_EDGE)[0].status == "ok"
 
 

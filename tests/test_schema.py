@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from genrecourse.errors import UserError
-from genrecourse.schema import Feature, Schema
+from genrecourse.table.schema import Feature, Schema
 
 
 def infer_one(values: Any, **options: Any) -> Feature:

@@ -16,9 +16,8 @@ import pandas as pd
 import pytest
 import torch
 
-from genrecourse.checks import example_score, make_example
-from genrecourse.encoding import TableEncoder
 from genrecourse.errors import UserError
+from genrecourse.evaluation.checks import example_score, make_example
 from genrecourse.methods import METHODS, _tabsyn, load
 from genrecourse.methods._diffusion import (
     SIGMA_DATA,
@@ -30,16 +29,17 @@ from genrecourse.methods._diffusion import (
     sample,
 )
 from genrecourse.methods._tabsyn import TabSyn, fit_tabsyn
-from genrecourse.methods._tabsyn_vae import Tokeniser, TokenVAE, VAEConfig, annealed
+from genrecourse.methods._tabsyn_vae import TabSynVAEConfig, Tokeniser, TokenVAE, annealed
 from genrecourse.methods.tabsyn_q import TabSynQ
 from genrecourse.methods.tabsyn_svdd import TabSynSVDD, reward
-from genrecourse.noise import KeyedNoise
-from genrecourse.schema import Schema
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Schema
 
 EXAMPLE = make_example()
 # without the example's directions and steps, so that everybody has somewhere to go
 LOOSE = Schema.infer(EXAMPLE.X, immutable=("age", "sex"))
-TINY_VAE = VAEConfig(width=8, heads=1, feedforward=8, steps=40, batch_size=64)
+TINY_VAE = TabSynVAEConfig(width=8, heads=1, feedforward=8, steps=40, batch_size=64)
 TINY_DENOISER = DenoiserConfig(width=8, steps=40, batch_size=64)
 TINY: dict[str, Any] = {"vae": TINY_VAE, "denoiser": TINY_DENOISER, "steps": 4}
 
@@ -80,7 +80,7 @@ def test_a_number_is_its_normal_score_and_an_atom_its_middle_rank() -> None:
 
 def test_the_vaes_loss_by_hand() -> None:
     """With nothing decoded: log of the number of codes, the squared values, and the prior."""
-    vae = TokenVAE([1, 2, 4], np.array([True, True, False]), VAEConfig(latent=3))
+    vae = TokenVAE([1, 2, 4], np.array([True, True, False]), TabSynVAEConfig(latent=3))
     with torch.no_grad():
         vae.head.zero_()
         vae.to_latent.weight.zero_()
@@ -97,7 +97,7 @@ def test_the_vaes_loss_by_hand() -> None:
 
 
 def test_beta_falls_to_its_end_and_stays_there() -> None:
-    betas = list(annealed(VAEConfig(steps=10, beta=(1e-2, 1e-4), annealed=0.5)))
+    betas = list(annealed(TabSynVAEConfig(steps=10, beta=(1e-2, 1e-4), annealed=0.5)))
     assert betas[0] == pytest.approx(1e-2)
     assert betas[2] == pytest.approx(1e-2 * 0.01 ** (2 / 5))
     np.testing.assert_allclose(betas[5:], 1e-4)
@@ -208,7 +208,9 @@ def test_a_rows_latent_does_not_depend_on_the_rows_beside_it() -> None:
 
 
 @cache
-def tiny_tabsyn(vae: VAEConfig = TINY_VAE, denoiser: DenoiserConfig = TINY_DENOISER) -> TabSyn:
+def tiny_tabsyn(
+    vae: TabSynVAEConfig = TINY_VAE, denoiser: DenoiserConfig = TINY_DENOISER
+) -> TabSyn:
     F, encoder = encoded()
     return fit_tabsyn(F, encoder, vae, denoiser, seed=0, progress=False)
 
@@ -280,7 +282,7 @@ def outside(X: pd.DataFrame) -> np.ndarray:
 
 @cache
 def ring_tabsyn() -> TabSyn:
-    vae = VAEConfig(width=16, heads=1, feedforward=16, steps=500, batch_size=128)
+    vae = TabSynVAEConfig(width=16, heads=1, feedforward=16, steps=500, batch_size=128)
     denoiser = DenoiserConfig(width=32, steps=1500, batch_size=128, lr=4e-3)
     encoder = TableEncoder(Schema.infer(ring())).fit(ring())
     accepted = encoder.features(ring()[outside(ring()) > 0.7])

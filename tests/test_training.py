@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from genrecourse.training import TrainingPlan, train
+from genrecourse.model.training import TrainingPlan, train
 
 GOAL = torch.tensor([3.0, -1.0])
 

@@ -15,16 +15,16 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 from genrecourse import METHODS, Classifier, Schema, UserError, load
-from genrecourse.checks import make_example
-from genrecourse.constraints import Rules
-from genrecourse.encoding import TableEncoder
+from genrecourse.evaluation.checks import make_example
 from genrecourse.methods import cchvae, cruds
 from genrecourse.methods._subspace_vae import APART, SubspaceVAE, entropy
 from genrecourse.methods._vae import VAE, Layout, VAEConfig, divergence, in_chunks
 from genrecourse.methods.cchvae import CCHVAE
 from genrecourse.methods.cruds import CRUDS
 from genrecourse.methods.revise import Revise
-from genrecourse.noise import KeyedNoise
+from genrecourse.rules.constraints import Rules
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.noise import KeyedNoise
 
 NAMES = ("cchvae", "revise", "cruds")
 

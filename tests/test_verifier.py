@@ -11,9 +11,9 @@ from scipy.special import expit, logit
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 from genrecourse import UserError
-from genrecourse.judge import TRUST_AT, TRUST_SCALE
-from genrecourse.trees import Trees
-from genrecourse.verifier import SEEN, Bars, Verifier
+from genrecourse.trust.judge import TRUST_AT, TRUST_SCALE
+from genrecourse.trust.trees import Trees
+from genrecourse.trust.verifier import SEEN, Thresholds, Verifier
 
 RNG = np.random.default_rng(0)
 Z = RNG.random((900, 4))
@@ -184,7 +184,7 @@ def test_worth_is_written_out() -> None:
 
 
 def test_bars_rise_with_safety() -> None:
-    bars = [Bars.at(safety).array() for safety in (0.0, 0.5, 1.0)]
+    bars = [Thresholds.at(safety).array() for safety in (0.0, 0.5, 1.0)]
     assert (bars[0] <= bars[1]).all()
     assert (bars[1] <= bars[2]).all()
     np.testing.assert_allclose(bars[1], [0.5, 0.6, 0.7, 0.85, 0.2])

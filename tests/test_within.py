@@ -10,16 +10,16 @@ import pandas as pd
 import pytest
 import torch
 
-from genrecourse.constraints import Rules
-from genrecourse.encoding import Array, TableEncoder
 from genrecourse.genre.bins import make_bins
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.model import NetConfig, RecourseNet, make_knots
 from genrecourse.genre.sample import sample
-from genrecourse.genre.within import sample_within, systematic
-from genrecourse.noise import KeyedNoise, Words
-from genrecourse.requests import RequestRules, compile_constraints
-from genrecourse.schema import Feature, Schema
+from genrecourse.genre.sample_constrained import sample_constrained, systematic
+from genrecourse.rules.constraints import Rules
+from genrecourse.rules.requests import RequestRules, compile_constraints
+from genrecourse.table.encoding import Array, TableEncoder
+from genrecourse.table.noise import KeyedNoise, Words
+from genrecourse.table.schema import Feature, Schema
 
 SCHEMA = Schema(
     features=(
@@ -108,7 +108,7 @@ def variation(found: Array, expected: dict[Any, float]) -> float:
 
 def drawn(density: RecourseDensity, constraints: Any, n: int = 64, x: tuple[Any, ...] = X) -> Array:
     F, request = request_of(constraints, x, STREAMS)
-    draws = sample_within(density, F, n, request, temperature=1.0, noise=Streams(0))
+    draws = sample_constrained(density, F, n, request, temperature=1.0, noise=Streams(0))
     return draws.F
 
 
@@ -158,10 +158,13 @@ def test_masks_alone_do_not(name: str) -> None:
     """What the weights and the resampling are for: the same draws without them."""
     F, request = request_of(CASES[name], n=STREAMS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("genrecourse.genre.within.RESAMPLE_BELOW", 0.0)
-        patch.setattr("genrecourse.genre.within._Foresight.__call__", lambda _, t, left: 0.0 * left)
-        draws = sample_within(
-            STRONG, F, 64, request, temperature=1.0, noise=Streams(0), spread=True
+        patch.setattr("genrecourse.genre.sample_constrained.RESAMPLE_BELOW", 0.0)
+        patch.setattr(
+            "genrecourse.genre.sample_constrained._Foresight.__call__",
+            lambda _, t, left: 0.0 * left,
+        )
+        draws = sample_constrained(
+            STRONG, F, 64, request, temperature=1.0, noise=Streams(0), all_found=True
         )
     assert variation(draws.F.reshape(-1, len(SCHEMA)), posterior(STRONG, CASES[name])) > 0.3
 
@@ -187,7 +190,7 @@ def test_a_temperature_is_that_of_each_factor(temperature: float) -> None:
     rows = F[:1].repeat(len(p), axis=0)
     rows[:, -1] = STRONG.choices(x)[0, -1]
     expected = {key(row): float(one) for row, one in zip(rows, p, strict=True) if one > 0}
-    draws = sample_within(STRONG, F, 64, request, temperature=temperature, noise=Streams(0))
+    draws = sample_constrained(STRONG, F, 64, request, temperature=temperature, noise=Streams(0))
     assert variation(draws.F.reshape(-1, len(SCHEMA)), expected) < 0.05
 
 
@@ -195,7 +198,7 @@ def test_a_temperature_is_that_of_each_factor(temperature: float) -> None:
 def test_probabilities_are_those_of_the_density(spread: bool) -> None:
     """log_prob under all masks and the mass they left make up log R."""
     F, request = request_of(CASES["all at once"])
-    draws = sample_within(
+    draws = sample_constrained(
         STRONG, F, 64, request, temperature=0.7, noise=KeyedNoise(3), spread=spread
     )
     exact = STRONG.log_prob(torch.as_tensor(draws.F[0]), torch.as_tensor(F.repeat(64, axis=0)))
@@ -215,7 +218,7 @@ def test_no_draw_breaks_a_rule(sigma: float, density: RecourseDensity) -> None:
     request = compile_constraints({"people": given}, ENCODER, RULES, table)
     F = ENCODER.features(table)
     how: dict[str, Any] = {"temperature": 1.0, "noise": KeyedNoise(0), "sigma": sigma}
-    draws = sample_within(density, F, 64, request, spread=True, **how)
+    draws = sample_constrained(density, F, 64, request, all_found=True, **how)
     assert request.feasible(F[:, None], draws.F).all()
     if density.keep:  # no mere standing still; without keep every way may be too dear, or closed
         moved = np.abs(np.nan_to_num(draws.F - F[:, None])) > 0
@@ -229,9 +232,9 @@ def test_the_same_person_draws_the_same_in_any_company() -> None:
     request = compile_constraints(given, ENCODER, RULES, table)
     F = ENCODER.features(table)
     how: dict[str, Any] = {"temperature": 1.0, "noise": KeyedNoise(0)}
-    whole = sample_within(STRONG, F, 20, request, **how)
+    whole = sample_constrained(STRONG, F, 20, request, **how)
     order = np.random.default_rng(0).permutation(len(F))[:11]
-    part = sample_within(STRONG, F[order], 20, request.take(order), **how)
+    part = sample_constrained(STRONG, F[order], 20, request.take(order), **how)
     assert np.array_equal(part.F, whole.F[order], equal_nan=True)
     assert np.array_equal(part.log_prob, whole.log_prob[order])
     assert not np.array_equal(whole.F[0], whole.F[1])
@@ -240,8 +243,8 @@ def test_the_same_person_draws_the_same_in_any_company() -> None:
 def test_the_effective_sample_size_is_told() -> None:
     def told(constraints: Any) -> float:
         F, request = request_of(constraints)
-        draws = sample_within(
-            STRONG, F, 64, request, temperature=1.0, noise=KeyedNoise(0), spread=True
+        draws = sample_constrained(
+            STRONG, F, 64, request, temperature=1.0, noise=KeyedNoise(0), all_found=True
         )
         assert draws.ess is not None
         return float(draws.ess[0])
@@ -253,13 +256,15 @@ def test_the_effective_sample_size_is_told() -> None:
 
 def test_nothing_left_is_x_itself() -> None:
     F, request = request_of({"max_changes": 0})
-    draws = sample_within(STRONG, F, 5, request, temperature=1.0, noise=KeyedNoise(0))
+    draws = sample_constrained(STRONG, F, 5, request, temperature=1.0, noise=KeyedNoise(0))
     assert np.array_equal(draws.F[0], F.repeat(5, axis=0))
 
 
 def test_rules_that_bind_nobody_draw_as_none_do() -> None:
     F, request = request_of({"ranges": {"a": [0, 4]}})
-    ruled = sample_within(STRONG, F, 64, request, temperature=1.0, noise=KeyedNoise(0), spread=True)
+    ruled = sample_constrained(
+        STRONG, F, 64, request, temperature=1.0, noise=KeyedNoise(0), all_found=True
+    )
     free = sample(STRONG, F, 64, temperature=1.0, noise=KeyedNoise(0))
     assert np.array_equal(ruled.F, free.F)
 

@@ -13,10 +13,10 @@ import pytest
 
 from genrecourse.errors import UserError
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.plans import Change, Plan, in_words, score_words
-from genrecourse.report import report_html
-from genrecourse.schema import Feature, Schema
-from genrecourse.wording import FOLDER, Wording, english
+from genrecourse.planning.plans import Change, Plan, in_words, score_words
+from genrecourse.planning.wording import FOLDER, Wording, english
+from genrecourse.reports.plan_report import report_html
+from genrecourse.table.schema import Feature, Schema
 
 SOURCE = (FOLDER / "en.toml").read_text(encoding="utf-8")
 AMOUNT = Feature(name="amount", kind="number", decimals=1, unit="DM", wording="Betrag")

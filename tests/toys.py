@@ -15,13 +15,14 @@ import pytest
 import spy
 from sklearn.ensemble import RandomForestClassifier
 
-from genrecourse import METHODS, NearestNeighbour, judge
-from genrecourse.classifier import MLPConfig
-from genrecourse.comparison import bench
-from genrecourse.comparison.isolation import Answer, MethodError, Run, Task
-from genrecourse.datasets import DATASETS, DatasetEntry
-from genrecourse.evaluation import Case, make_case, witnesses
-from genrecourse.judge import Witnesses
+from genrecourse import METHODS, NearestNeighbour
+from genrecourse.data.datasets import DATASETS, DatasetEntry
+from genrecourse.evaluation.comparison import bench
+from genrecourse.evaluation.comparison.isolation import Answer, MethodError, Run, Task
+from genrecourse.evaluation.evaluate import Case, make_case, witnesses
+from genrecourse.evaluation.gold import Witnesses
+from genrecourse.model.classifier import MLPConfig
+from genrecourse.trust import judge
 
 
 def read_loans(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:

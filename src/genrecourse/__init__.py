@@ -2,14 +2,14 @@
 
 from importlib.metadata import version
 
-from genrecourse.classifier import Classifier
-from genrecourse.datasets import load_dataset
+from genrecourse.data.datasets import load_dataset
 from genrecourse.errors import UserError
 from genrecourse.methods import METHODS, load
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.policy import Policy
-from genrecourse.schema import Feature, Schema
+from genrecourse.model.classifier import Classifier
+from genrecourse.rules.policy import Policy
+from genrecourse.table.schema import Feature, Schema
 
 __version__ = version("genrecourse")
 

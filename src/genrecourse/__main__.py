@@ -1,5 +1,5 @@
 """python -m genrecourse"""
 
-from genrecourse.cli import main
+from genrecourse.apps.cli import main
 
 main()

@@ -92,7 +92,7 @@ def all_plans(plans: Any) -> list[dict[str, Any]]:
             "reason_code": plan.reason_code,
             "score_before": plain(plan.score_before),
             "evidence": evidence(plan.evidence),
-            "blocking": [blocking(each) for each in plan.openings],
+            "blocking": [blocking(each) for each in plan.blocking_rules],
             "plans": [one_plan(each) for each in plan.every],
             "rows": [list(each.row.to_dict().values()) for each in plan.every],
         }

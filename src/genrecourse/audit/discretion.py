@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 
 from genrecourse.audit.groups import Group
-from genrecourse.encoding import Array
+from genrecourse.table.encoding import Array
 
 FEW, BESIDE = "few", "beside"  # why a number is kept back: `Number.hidden`
 TINY = 1e-9

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
-from genrecourse.schema import plain
+from genrecourse.table.schema import plain
 
 EVERYONE = "everyone"
 NOT_GIVEN = "not given"

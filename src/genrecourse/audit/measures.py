@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from genrecourse.encoding import Array
+from genrecourse.evaluation.metrics import DECIMALS, N_NOISE, NOISE_SD, with_noise
 from genrecourse.methods.base import Method
-from genrecourse.metrics import DECIMALS, N_NOISE, NOISE_SD, with_noise
-from genrecourse.plans import Plan, Plans
-from genrecourse.schema import Schema
-from genrecourse.verifier import Verifier
+from genrecourse.planning.plans import Plan, Plans
+from genrecourse.table.encoding import Array
+from genrecourse.table.schema import Schema
+from genrecourse.trust.verifier import Verifier
 
 PEOPLE = 500  # who are helped at once: bounds memory
 KNOWN = 0.9  # of the training rows that are asked about: in a table of few values some recur
@@ -88,7 +88,7 @@ METRICS = {
         "have plans that the verifier trusts less",
     ),
     "robust": Metric(
-        "Copies of the model that accept it",
+        "RetrainedModels of the model that accept it",
         "people with a plan",
         "the share of copies of the model, trained on other samples of the training rows, that "
         "accept the plan; the mean over plans.",

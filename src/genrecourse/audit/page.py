@@ -11,11 +11,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from genrecourse import plots
 from genrecourse.audit.groups import EVERYONE
 from genrecourse.audit.measures import CHANGE
 from genrecourse.audit.result import NO_CAUSE, Audit, Number
-from genrecourse.page import bullets, document, header, notes, picture, section, table
+from genrecourse.reports import plots
+from genrecourse.reports.html import bullets, document, header, notes, picture, section, table
 
 LEAD = (
     "A model turned some of these people down. Recourse tells them what would change its decision. "

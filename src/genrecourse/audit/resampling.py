@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from genrecourse.encoding import Array
+from genrecourse.table.encoding import Array
 
 CELLS = 4_000_000  # drawn at once: bounds memory
 

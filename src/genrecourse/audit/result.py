@@ -24,10 +24,10 @@ from genrecourse.audit.measures import (
     metric_of,
 )
 from genrecourse.audit.resampling import Bootstrap, difference, interval
-from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 from genrecourse.methods.base import Method
-from genrecourse.schema import Schema
+from genrecourse.table.encoding import Array
+from genrecourse.table.schema import Schema
 
 LEVEL = 0.95
 LEAST = 20  # people behind a number; with fewer it is not given

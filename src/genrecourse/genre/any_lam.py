@@ -17,9 +17,9 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from genrecourse.constraints import Rules
-from genrecourse.encoding import Array, TableEncoder
 from genrecourse.genre.pairs import Targets, blocks, q_weights
+from genrecourse.rules.constraints import Rules
+from genrecourse.table.encoding import Array, TableEncoder
 
 LAM_RANGE = (0.5, 10.0)  # where lam is drawn in training, and may lie at a request
 USUAL_LAM = 5.0  # where nobody asks for another: the paper's

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from genrecourse.encoding import TOLERANCE, Array
+from genrecourse.table.encoding import TOLERANCE, Array
 
 BinKind = Literal["quantile", "uniform"]
 ATOM_SHARE = 0.1  # a value that so many of the accepted rows have is an atom (decision 0003)

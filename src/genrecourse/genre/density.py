@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.constraints import Rules
-from genrecourse.encoding import TOLERANCE
 from genrecourse.genre.bins import Bins
 from genrecourse.genre.model import RecourseNet
+from genrecourse.rules.constraints import Rules
+from genrecourse.table.encoding import TOLERANCE
 
 
 @dataclass(frozen=True)

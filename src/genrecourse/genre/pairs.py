@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from genrecourse.constraints import Rules
-from genrecourse.cost import Cost
-from genrecourse.encoding import Array, TableEncoder
-from genrecourse.requests import RequestRules
+from genrecourse.rules.constraints import Rules
+from genrecourse.rules.requests import RequestRules
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import Array, TableEncoder
 
 CHECKED = 4  # times as many rows as are wanted are shown to h, cheapest first, under a request ...
 MOST_CHECKED = 4096  # ... and then more, up to so many ...

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.encoding import Array
 from genrecourse.genre.density import RecourseDensity
-from genrecourse.noise import KeyedNoise
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
 
 CHUNK_SEQUENCES = 1024  # sequences decoded together; bounds memory and fixes the shape
 

@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from genrecourse.encoding import Array
-from genrecourse.verifier import Verifier
+from genrecourse.table.encoding import Array
+from genrecourse.trust.verifier import Verifier
 
 SelectRule = Literal["verified", "likelihood", "paper"]
 SHORTFALL = 3.0  # Score that a unit of missing confidence costs

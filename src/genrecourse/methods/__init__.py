@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from genrecourse import artifact
 from genrecourse.errors import UserError
 from genrecourse.methods.base import Method
 from genrecourse.methods.cchvae import CCHVAE
@@ -23,6 +22,7 @@ from genrecourse.methods.tabsyn_q import TabSynQ
 from genrecourse.methods.tabsyn_svdd import TabSynSVDD
 from genrecourse.methods.tap import TAP
 from genrecourse.methods.wachter import Wachter
+from genrecourse.model import artifact
 
 METHODS: dict[str, Callable[..., Method]] = {
     "genre": GenRe,

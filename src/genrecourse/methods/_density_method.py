@@ -13,21 +13,21 @@ import numpy as np
 import pandas as pd
 import torch
 
-from genrecourse.encoding import Array, unchanged
 from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import USUAL_LAM
 from genrecourse.genre.bins import BinKind
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.pairs import is_matched
 from genrecourse.genre.sample import Draws, sample
+from genrecourse.genre.sample_constrained import PARTICLES, sample_constrained
 from genrecourse.genre.select import SelectRule, select
-from genrecourse.genre.within import PARTICLES, sample_within
 from genrecourse.methods._verified_method import VerifiedMethod
 from genrecourse.methods.base import long_index
 from genrecourse.methods.request import check_request
-from genrecourse.noise import KeyedNoise
-from genrecourse.requests import RequestRules
-from genrecourse.spread import spread as spread_out
+from genrecourse.planning.diversity import pick_diverse
+from genrecourse.rules.requests import RequestRules
+from genrecourse.table.encoding import Array, unchanged
+from genrecourse.table.noise import KeyedNoise
 
 RETRIEVED = 32  # nearest targets that join the draws a verifier chooses from
 FINALISTS = 3  # best offers, besides the best retrieved one, that are refined before the last word
@@ -90,7 +90,7 @@ class DensityMethod(VerifiedMethod):
         k = OFFERED * n
         found = np.repeat(F[:, None, :], k, axis=1)  # a place that stays empty changes nothing
         for i in range(len(F)):
-            picks = spread_out(moved[i], merit[i], k, worse=np.inf)
+            picks = pick_diverse(moved[i], merit[i], k, worse=np.inf)
             found[i, : len(picks)] = draws.F[i, picks]
         if self.refine:
             found = self._closer_each(Z, found, safety, rules)
@@ -125,7 +125,7 @@ class DensityMethod(VerifiedMethod):
             lam=how.get("lam"),
             sigma=how.get("sigma"),
             request=request,
-            spread=True,
+            all_found=True,
         )
         draws = self._offers(Z, draws, request)
         return draws, self._known(Z, draws)
@@ -229,12 +229,12 @@ class DensityMethod(VerifiedMethod):
         lam: float | None = None,
         sigma: float | None = None,
         request: RequestRules | None = None,
-        spread: bool = False,
+        all_found: bool = False,
     ) -> Draws:
         """Draws for each row; what is None is as it was fitted.
 
         request: the rules of each row; whom none binds is drawn for as if nobody had any.
-        spread: of the particles under a request, all that they found (`sample_within`).
+        all_found: of the particles under a request, all that they found (`sample_constrained`).
         """
         own, sigma = self.encoder_.to_features(Z), self.sigma if sigma is None else sigma
         how: dict[str, Any] = {
@@ -250,7 +250,7 @@ class DensityMethod(VerifiedMethod):
             bound, free = np.flatnonzero(~request.is_free), np.flatnonzero(request.is_free)
             plain = sample(self.density_, F[free], n, **how)
             mine = request.take(bound)
-            ruled = sample_within(self.density_, F[bound], n, mine, spread=spread, **how)
+            ruled = sample_constrained(self.density_, F[bound], n, mine, all_found=all_found, **how)
             draws = plain.joined(ruled, np.argsort(np.concatenate([free, bound])))
         draws = self._completed(own, draws, request)
         if self.bins == "uniform" or sigma > 0:
@@ -324,7 +324,7 @@ class DensityMethod(VerifiedMethod):
         self._check_request("draws", {**request, "n_draws": n})
         Z, rules = self.encoder_.encode(X), self._compiled(constraints, X)
         n = self._n_drawn(n, rules)
-        draws = self._draw(Z, KeyedNoise(self.seed), n=n, request=rules, spread=True, **request)
+        draws = self._draw(Z, KeyedNoise(self.seed), n=n, request=rules, all_found=True, **request)
         known = self._known(Z, draws)
         Z_plus = self.encoder_.from_features(draws.F.reshape(len(X) * n, -1))
         columns = {

@@ -26,8 +26,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from genrecourse.noise import KeyedNoise, Words
-from genrecourse.training import TrainingPlan, train
+from genrecourse.model.training import TrainingPlan, train
+from genrecourse.table.noise import KeyedNoise, Words
 
 SIGMA_DATA = 0.5  # standard deviation of what is learned: EDM's constants belong to this one
 LOG_SIGMA = (-1.2, 1.2)  # mean and deviation of log sigma in training

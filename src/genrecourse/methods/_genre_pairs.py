@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import LAM_RANGE, AnyLamPairs, make_any_lam_pairs
 from genrecourse.genre.pairs import Pairs, Targets, lost_by_cap, make_pairs, make_targets
 from genrecourse.methods._verified_method import VerifiedMethod
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.request import Lam
+from genrecourse.table.encoding import Array
 
 FEWEST_SOURCES = 10  # rejected rows below which there is nothing to learn
 FEWEST_HELD = 5  # of them that are held out, at least

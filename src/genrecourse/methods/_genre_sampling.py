@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from genrecourse.encoding import Array
-from genrecourse.judge import CrossFittedJudge, trust
 from genrecourse.methods._density_method import DensityMethod
-from genrecourse.noise import KeyedNoise
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.trust.judge import CrossFittedJudge, trust
 
 # The grid that "auto" searches: fixed, the same for every data set.
 TEMPERATURE_GRID = (1.0, 0.5)  # the first stands unless another is clearly better

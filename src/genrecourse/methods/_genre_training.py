@@ -18,7 +18,7 @@ from genrecourse.methods._genre_pairs import TensorPairs, matched_names
 from genrecourse.methods._verified_method import VerifiedMethod
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import Lam
-from genrecourse.training import TrainingPlan, train
+from genrecourse.model.training import TrainingPlan, train
 
 BARREN = 20  # batches in a row without a single pair to learn from before giving up
 WATCHED = 1024  # held-out pairs whose loss is watched

@@ -10,19 +10,19 @@ import numpy as np
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from genrecourse.artifact import under, within
-from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 from genrecourse.methods._gradient_search import (
     REJECTED,
-    Found,
     Limits,
     Loss,
     Rank,
+    SearchResult,
     gradient_search,
 )
 from genrecourse.methods._surrogate import HLogits, differentiable, restore
 from genrecourse.methods.base import Method, TrainingRows
+from genrecourse.model.artifact import under, within
+from genrecourse.table.encoding import Array
 
 
 class GradientMethod(Method):
@@ -43,7 +43,7 @@ class GradientMethod(Method):
     def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.h_logits_ = restore(self, within("h", arrays))
 
-    def _search(self, Z: Array, loss: Loss, rank: Rank, **settings: Any) -> Found:
+    def _search(self, Z: Array, loss: Loss, rank: Rank, **settings: Any) -> SearchResult:
         """`gradient_search` within this method's rules, around its h."""
         return gradient_search(
             Z,
@@ -63,13 +63,15 @@ class GradientMethod(Method):
         loss and rank are given each row's lam. Halved, it never becomes a reward for distance.
         """
 
-        def search(turn: int, left: np.ndarray) -> Found:
+        def search(turn: int, left: np.ndarray) -> SearchResult:
             each = np.full(len(left), lam * 0.5**turn)
             return self._search(Z[left], loss, rank, per_row=[each], **settings)
 
         return self._until_accepted(Z, [partial(search, turn) for turn in range(rounds)])
 
-    def _until_accepted(self, Z: Array, searches: Iterable[Callable[[np.ndarray], Found]]) -> Array:
+    def _until_accepted(
+        self, Z: Array, searches: Iterable[Callable[[np.ndarray], SearchResult]]
+    ) -> Array:
         """The best of several searches, each for the rows that those before it left rejected."""
         Z_plus, best, left = Z.copy(), np.full(len(Z), np.inf), np.arange(len(Z))
         for search in searches:

@@ -39,9 +39,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.constraints import Rules
-from genrecourse.cost import Cost
-from genrecourse.encoding import Array, TableEncoder
+from genrecourse.rules.constraints import Rules
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import Array, TableEncoder
 
 CHUNK = 256  # candidates that move together; fixes the shape, bounds memory
 LOOK = 32  # steps whose places are made legal and shown to h together
@@ -61,7 +61,7 @@ Rank = Callable[..., Array]
 
 
 @dataclass
-class Found:
+class SearchResult:
     """The best of each row: Z_plus (n, [k,] D), legal; what h says of it; and its rank."""
 
     Z_plus: Array
@@ -181,7 +181,7 @@ def gradient_search(
     start: Array | None = None,
     decode: Callable[..., Tensor] | None = None,
     per_row: Sequence[Array] = (),
-) -> Found:
+) -> SearchResult:
     """The best place on each row's way down `loss`; the module's docstring says what is what.
 
     The start counts as a place. rank is given Z_plus (steps, B, [k,] D), Z (B, [1,] D) and
@@ -198,8 +198,8 @@ def gradient_search(
         walk = chunk.walk(loss, steps, lr, optimizer)
         parts.append(_best(walk, chunk, n_real, rank, legal, confidence))
     if not parts:
-        return Found(np.zeros((0, *start.shape[1:-1], Z.shape[1])), np.zeros(0), np.zeros(0))
-    return Found(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return SearchResult(np.zeros((0, *start.shape[1:-1], Z.shape[1])), np.zeros(0), np.zeros(0))
+    return SearchResult(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def chunks(n: int, size: int) -> Iterator[tuple[np.ndarray, int]]:

@@ -19,14 +19,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from genrecourse.artifact import under, weights, within
-from genrecourse.encoding import Array
 from genrecourse.methods._gradient_method import GradientMethod, ell
-from genrecourse.methods._gradient_search import SURELY, Found, Optimizer, Rank, attempt
+from genrecourse.methods._gradient_search import SURELY, Optimizer, Rank, SearchResult, attempt
 from genrecourse.methods._vae import Make, VAEConfig, fit_vae, in_chunks, restore_vae
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import check_settings
-from genrecourse.noise import KeyedNoise
+from genrecourse.model.artifact import under, weights, within
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
 
 
 class LatentDescent(GradientMethod):
@@ -90,7 +90,7 @@ class LatentDescent(GradientMethod):
         codes, k = in_chunks(self._codes, Z), self._n_moving()
         decode = self._decoder()
 
-        def search(start: Array, left: np.ndarray) -> Found:
+        def search(start: Array, left: np.ndarray) -> SearchResult:
             return self._search(
                 Z[left],
                 self._loss(lam),

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from genrecourse.cost import Cost
-from genrecourse.encoding import Array, TableEncoder
 from genrecourse.methods._gradient_search import SURELY
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import Array, TableEncoder
 
 
 def undo_needless(

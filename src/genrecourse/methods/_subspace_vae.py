@@ -54,7 +54,7 @@ class SubspaceVAE(nn.Module):
         return torch.cat([w[0], z[0]], dim=1)
 
     def decode(self, codes: Tensor, Z: Tensor) -> Tensor:
-        """Relaxed rows (n, D) with the immutables of Z."""
+        """RelaxedRule rows (n, D) with the immutables of Z."""
         return self.decoder(codes, Z)
 
     def _posteriors(self, Z: Tensor, y: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:

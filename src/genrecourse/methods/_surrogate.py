@@ -21,11 +21,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from genrecourse.artifact import fill, weights
-from genrecourse.classifier import MLP, Classifier
-from genrecourse.encoding import Array, TableEncoder
 from genrecourse.methods.base import Method, TrainingRows
-from genrecourse.training import TrainingPlan, train
+from genrecourse.model.artifact import fill, weights
+from genrecourse.model.classifier import MLP, Classifier
+from genrecourse.model.training import TrainingPlan, train
+from genrecourse.table.encoding import Array, TableEncoder
 
 HIDDEN = (64, 64)
 BATCH, RATE = 256, 5e-3

@@ -17,8 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.artifact import fill, under, weights, within
-from genrecourse.encoding import Array, TableEncoder, unchanged
 from genrecourse.errors import UserError
 from genrecourse.methods._diffusion import (
     SIGMA_DATA,
@@ -28,10 +26,12 @@ from genrecourse.methods._diffusion import (
     fit_denoiser,
     sample,
 )
-from genrecourse.methods._tabsyn_vae import Tokeniser, TokenVAE, VAEConfig, fit_vae
+from genrecourse.methods._tabsyn_vae import TabSynVAEConfig, Tokeniser, TokenVAE, fit_vae
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.request import check_weight
-from genrecourse.noise import KeyedNoise, Words
+from genrecourse.model.artifact import fill, under, weights, within
+from genrecourse.table.encoding import Array, TableEncoder, unchanged
+from genrecourse.table.noise import KeyedNoise, Words
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class TabSyn:
         cls,
         arrays: dict[str, np.ndarray],
         encoder: TableEncoder,
-        vae_config: VAEConfig,
+        vae_config: TabSynVAEConfig,
         denoiser_config: DenoiserConfig,
     ) -> TabSyn:
         """The inverse of `arrays`."""
@@ -121,7 +121,7 @@ def in_chunks(act: Callable[[Tensor], Array], rows: Tensor, size: int = 256) -> 
 def fit_tabsyn(
     F: Array,
     encoder: TableEncoder,
-    vae_config: VAEConfig,
+    vae_config: TabSynVAEConfig,
     denoiser_config: DenoiserConfig,
     *,
     seed: int,
@@ -146,13 +146,13 @@ def fit_tabsyn(
 class TabSynMethod(Method):
     """A method around a TabSyn that is fitted on D+ = {favourable, h > gamma}."""
 
-    _records: ClassVar[dict[str, type[Any]]] = {"vae": VAEConfig, "denoiser": DenoiserConfig}
+    _records: ClassVar[dict[str, type[Any]]] = {"vae": TabSynVAEConfig, "denoiser": DenoiserConfig}
 
     lam: float
     gamma: float
     steps: int
     churn: float
-    vae: VAEConfig
+    vae: TabSynVAEConfig
     denoiser: DenoiserConfig
     progress: bool
 
@@ -160,7 +160,7 @@ class TabSynMethod(Method):
     def _test_params() -> dict[str, Any]:
         """Settings for the contract's checks: all parts run, none for long."""
         return {
-            "vae": VAEConfig(width=8, heads=1, feedforward=8, steps=60, batch_size=64),
+            "vae": TabSynVAEConfig(width=8, heads=1, feedforward=8, steps=60, batch_size=64),
             "denoiser": DenoiserConfig(width=16, steps=60, batch_size=64),
             "steps": 4,
         }

@@ -19,13 +19,13 @@ from scipy.special import ndtr, ndtri
 from torch import Tensor, nn
 from torch.nn import functional
 
-from genrecourse.encoding import Array, TableEncoder
 from genrecourse.genre.model import EncoderLayer, NetConfig
-from genrecourse.training import TrainingPlan, train
+from genrecourse.model.training import TrainingPlan, train
+from genrecourse.table.encoding import Array, TableEncoder
 
 
 @dataclass(frozen=True)
-class VAEConfig:
+class TabSynVAEConfig:
     """Sizes and speed. TabSyn has tokens of width 4 throughout, two layers, a transformer of its
     own for the variance, and 4,000 epochs of batches of 4,096: here they share one, and the batches
     are counted."""
@@ -102,7 +102,7 @@ class TokenVAE(nn.Module):
     open_codes: Tensor
     has_value: Tensor
 
-    def __init__(self, n_codes: list[int], is_number: np.ndarray, config: VAEConfig):
+    def __init__(self, n_codes: list[int], is_number: np.ndarray, config: TabSynVAEConfig):
         super().__init__()
         d, width, most = len(n_codes), config.width, max(n_codes)
         layer = NetConfig(width=width, heads=config.heads, feedforward=config.feedforward)
@@ -156,7 +156,7 @@ class TokenVAE(nn.Module):
         return wrong_code + wrong_value + beta * prior
 
 
-def annealed(config: VAEConfig) -> Iterator[float]:
+def annealed(config: TabSynVAEConfig) -> Iterator[float]:
     """beta of each step: down from its first to its last value by equal factors, then constant."""
     first, last = config.beta
     falling = max(1, round(config.annealed * config.steps))
@@ -167,7 +167,7 @@ def annealed(config: VAEConfig) -> Iterator[float]:
 def fit_vae(
     tokens: tuple[Tensor, Tensor],
     tokeniser: Tokeniser,
-    config: VAEConfig,
+    config: TabSynVAEConfig,
     seed: int,
     progress: bool,
 ) -> TokenVAE:

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from genrecourse.artifact import fill
-from genrecourse.encoding import Array, TableEncoder
 from genrecourse.methods._gradient_search import chunks
 from genrecourse.methods.base import Method
-from genrecourse.training import TrainingPlan, TrainingReport, train
+from genrecourse.model.artifact import fill
+from genrecourse.model.training import TrainingPlan, TrainingReport, train
+from genrecourse.table.encoding import Array, TableEncoder
 
 NARROWEST = 0.01  # spread of a number: finer than this no plan is followed anyway
 CHUNK = 256  # rows encoded together: one fixed shape, so that a row's code is its own
@@ -65,7 +65,7 @@ class RowDecoder(nn.Module):
         return self.net(torch.cat([inputs, Z[:, self.layout.given]], dim=1))
 
     def forward(self, inputs: Tensor, Z: Tensor) -> Tensor:
-        """Relaxed rows (n, D) with the immutables of Z."""
+        """RelaxedRule rows (n, D) with the immutables of Z."""
         return Z.index_copy(1, self.layout.free, self.layout.squash(self.outputs(inputs, Z)))
 
     def neg_log_prob(self, inputs: Tensor, Z: Tensor) -> Tensor:
@@ -143,7 +143,7 @@ class VAE(nn.Module):
         return self.encoder(Z).chunk(2, dim=1)[0]
 
     def decode(self, u: Tensor, Z: Tensor) -> Tensor:
-        """Relaxed rows (n, D) with the immutables of Z."""
+        """RelaxedRule rows (n, D) with the immutables of Z."""
         return self.decoder(u, Z)
 
     def loss(self, kl_weight: float, generator: torch.Generator, Z: Tensor) -> Tensor:

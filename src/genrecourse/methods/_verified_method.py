@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from genrecourse.artifact import under, within
-from genrecourse.encoding import Array
 from genrecourse.genre.pairs import Targets, nearest, nearest_within
-from genrecourse.genre.refine import refine
 from genrecourse.genre.select import expected_score
-from genrecourse.judge import CrossFittedJudge
 from genrecourse.methods.auto import choose_gamma
 from genrecourse.methods.base import Method, TrainingRows
-from genrecourse.requests import RequestRules
-from genrecourse.verifier import Verifier
+from genrecourse.model.artifact import under, within
+from genrecourse.rules.requests import RequestRules
+from genrecourse.table.encoding import Array
+from genrecourse.trust.judge import CrossFittedJudge
+from genrecourse.trust.refine import refine
+from genrecourse.trust.verifier import Verifier
 
 
 class VerifiedMethod(Method):
@@ -108,14 +108,14 @@ class VerifiedMethod(Method):
     def _closer_each(
         self, Z: Array, offers: Array, safety: float, request: RequestRules | None
     ) -> Array:
-        """Offers (N, k, d), refined."""
+        """Candidates (N, k, d), refined."""
         N, k, d = offers.shape
         again, mine = _again(N, k, request)
         F = self.encoder_.to_features(Z)[again]
         return self._closer(F, offers.reshape(-1, d), safety, mine).reshape(N, k, d)
 
     def _legal_each(self, Z: Array, offers: Array, request: RequestRules | None) -> Array:
-        """Offers (N, k, d) on legal values and within the rules."""
+        """Candidates (N, k, d) on legal values and within the rules."""
         N, k, d = offers.shape
         again, mine = _again(N, k, request)
         legal = self._legal(Z[again], self.encoder_.from_features(offers.reshape(-1, d)), mine)

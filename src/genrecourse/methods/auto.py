@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from genrecourse.constraints import Rules
-from genrecourse.cost import Cost
-from genrecourse.encoding import TableEncoder
 from genrecourse.genre.pairs import make_pairs, make_targets
-from genrecourse.judge import CrossFittedJudge, trust
 from genrecourse.methods.base import TrainingRows
+from genrecourse.rules.constraints import Rules
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.trust.judge import CrossFittedJudge, trust
 
 # Not from 0.5: of rows right at its cutoff h knows nothing, and noisy outcomes all the less.
 GAMMA_GRID = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)

@@ -14,44 +14,44 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from genrecourse import artifact
-from genrecourse.artifact import pack, unpack
-from genrecourse.classifier import Classifier, fit_mlp
-from genrecourse.constraints import RuleBook, Rules, revert
-from genrecourse.cost import Cost
-from genrecourse.encoding import Array, TableEncoder, unchanged
-from genrecourse.enumeration import Menu
 from genrecourse.errors import UserError, did_you_mean
 from genrecourse.genre.select import SHORTFALL
-from genrecourse.guarantee import guaranteed
-from genrecourse.methods._planning import (
+from genrecourse.methods.request import check_safety, check_settings, parted
+from genrecourse.model import artifact
+from genrecourse.model.artifact import pack, unpack
+from genrecourse.model.classifier import Classifier, fit_mlp
+from genrecourse.planning.enumeration import ObservedValues
+from genrecourse.planning.guarantee import make_plans
+from genrecourse.planning.planner import (
     AS_FITTED,
     Planner,
     as_worded,
     enduring,
-    make_gate,
+    make_checker,
     promise_levels,
     promised,
 )
-from genrecourse.methods.request import check_safety, check_settings, parted
-from genrecourse.noise import KeyedNoise
-from genrecourse.plans import Plans
-from genrecourse.policy import Policy
-from genrecourse.promise import (
+from genrecourse.planning.plans import Plans
+from genrecourse.planning.promise import (
     DELTA,
-    Ground,
-    Level,
     Promise,
+    PromiseData,
+    ThresholdTest,
     check_promise,
     choose,
-    level_arrays,
-    levels_from_arrays,
+    test_arrays,
+    tests_from_arrays,
 )
-from genrecourse.requests import RequestRules, compile_constraints
-from genrecourse.roles import Blank, read_by
-from genrecourse.schema import Schema
-from genrecourse.verifier import Verifier
-from genrecourse.wording import Wording
+from genrecourse.planning.wording import Wording
+from genrecourse.rules.constraints import RuleBook, Rules, revert
+from genrecourse.rules.policy import Policy
+from genrecourse.rules.requests import RequestRules, compile_constraints
+from genrecourse.rules.roles import ProtectedMask, read_by
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import Array, TableEncoder, unchanged
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Schema
+from genrecourse.trust.verifier import Verifier
 
 N_PROBES = 64  # training rows by whose scores a classifier is known again
 
@@ -128,9 +128,9 @@ class Method(BaseEstimator):
         self._like = X.iloc[:1]
         self.classifier_ = reading(self.classifier_, self.encoder_)
         self.rules_, self.cost_ = Rules(self.encoder_), Cost(self.encoder_)
-        self.blank_ = Blank(self.encoder_)
+        self.blank_ = ProtectedMask(self.encoder_)
         F = self.encoder_.features(X)
-        self.menu_ = Menu.of(F, self.encoder_)
+        self.observed_ = ObservedValues.of(F, self.encoder_)
         scores = self.classifier_.score(X)
         probes = np.linspace(0, len(X) - 1, min(len(X), N_PROBES)).astype(int)
         self._probe, self._probe_scores = X.iloc[probes].copy(), scores[probes]
@@ -145,10 +145,10 @@ class Method(BaseEstimator):
         self._ground = None  # h's own decisions say nothing of the real ones
         if y is not None:
             rejected = rows.confidence <= 0.5
-            self._ground = Ground.some(
+            self._ground = PromiseData.some(
                 rows.Z, favourable, rejected, self.cost_, self.seed, self.blank_.rows
             )
-        self._levels: dict[str, list[Level]] = {}
+        self._levels: dict[str, list[ThresholdTest]] = {}
         self._fit(rows)
         self._fitted = True
         return self
@@ -244,7 +244,7 @@ class Method(BaseEstimator):
             "state": pack(state),
             "policy": {} if policy is None else policy.pack(),
         }
-        menu = {str(j): values for j, values in enumerate(self.menu_.values)}
+        menu = {str(j): values for j, values in enumerate(self.observed_.values)}
         arrays = {
             **artifact.under("state", arrays),
             **artifact.under("classifier", weights),
@@ -252,7 +252,7 @@ class Method(BaseEstimator):
         }
         if self._keeps_ground and self._ground is not None:
             arrays |= artifact.under("ground", self._ground.arrays())
-            arrays |= artifact.under("levels", level_arrays(self._levels.get(AS_FITTED, [])))
+            arrays |= artifact.under("levels", test_arrays(self._levels.get(AS_FITTED, [])))
         artifact.write(folder, meta, arrays)
 
     @classmethod
@@ -268,14 +268,18 @@ class Method(BaseEstimator):
         h = reading(h, encoder)
         method = cls(**cls._unpacked_params(meta["params"], schema, h))
         method.schema_, method.encoder_, method.classifier_ = schema, encoder, h
-        method.rules_, method.cost_, method.blank_ = Rules(encoder), Cost(encoder), Blank(encoder)
+        method.rules_, method.cost_, method.blank_ = (
+            Rules(encoder),
+            Cost(encoder),
+            ProtectedMask(encoder),
+        )
         menu = artifact.within("menu", arrays)
-        method.menu_ = Menu(tuple(menu[str(j)] for j in range(len(schema))))
+        method.observed_ = ObservedValues(tuple(menu[str(j)] for j in range(len(schema))))
         method._probe, method._probe_scores, method._like = probe, scores, probe.iloc[:1]
         ground, learned = artifact.within("ground", arrays), artifact.within("levels", arrays)
         about = (method.cost_, method.seed, method.blank_.rows)
-        method._ground = Ground.from_arrays(ground, *about) if ground else None
-        method._levels = {AS_FITTED: levels_from_arrays(learned)} if learned else {}
+        method._ground = PromiseData.from_arrays(ground, *about) if ground else None
+        method._levels = {AS_FITTED: tests_from_arrays(learned)} if learned else {}
         method.policy_ = Policy.unpack(meta["policy"]) if meta.get("policy") else None
         method._restore(unpack(meta["state"]), artifact.within("state", arrays))
         method._fitted = True
@@ -341,9 +345,9 @@ class Method(BaseEstimator):
                 n=n,
                 **request,
             )
-        words, gate = Wording.of(language), make_gate(self, self._ordered(X), constraints)
+        words, gate = Wording.of(language), make_checker(self, self._ordered(X), constraints)
         offers = Planner(self, gate, request, fewest_changes=fewest_changes).offers(n)
-        found = as_worded(gate, guaranteed(gate, offers, n, words))
+        found = as_worded(gate, make_plans(gate, offers, n, words))
         return enduring(self, gate, found if made is None else promised(self, found, made))
 
     def promise(

@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from genrecourse.artifact import weights
-from genrecourse.encoding import Array
 from genrecourse.methods._gradient_method import check_somebody_is_accepted
 from genrecourse.methods._gradient_search import REJECTED, cheapest_valid, chunks
 from genrecourse.methods._vae import VAE, VAEConfig, as_inputs, fit_vae, in_chunks, restore_vae
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.request import check_settings
-from genrecourse.noise import KeyedNoise
-from genrecourse.schema import Schema
+from genrecourse.model.artifact import weights
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Schema
 
 CHUNK_DRAWS = 8192  # rows decoded and scored together; bounds memory and fixes the shape
 

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 from genrecourse.methods._gradient_search import Optimizer, Rank, cheapest_valid
 from genrecourse.methods._latent_descent import LatentDescent
@@ -17,7 +16,8 @@ from genrecourse.methods._subspace_vae import APART, N_RELEVANT, SubspaceVAE
 from genrecourse.methods._vae import Make, VAEConfig, as_inputs
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import check_settings
-from genrecourse.schema import Schema
+from genrecourse.table.encoding import Array
+from genrecourse.table.schema import Schema
 
 
 class CRUDS(LatentDescent):

@@ -9,14 +9,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from genrecourse.encoding import Array
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import SURELY, Limits, attempt, cheapest_valid
 from genrecourse.methods._sparsify import undo_needless
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import check_settings
-from genrecourse.noise import KeyedNoise
-from genrecourse.schema import Schema
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Schema
 
 SPREAD = 0.1  # how far from x the second and further points begin
 JITTER = 1e-4  # added to K's diagonal: two equal points still have a gradient

@@ -8,15 +8,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from genrecourse.artifact import fill, under, weights, within
-from genrecourse.encoding import Array
 from genrecourse.genre.any_lam import USUAL_LAM
 from genrecourse.genre.bins import BinKind, Bins
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.model import COMPACT, PAPER, NetConfig, RecourseNet
 from genrecourse.genre.pairs import Targets, match_codes
 from genrecourse.genre.select import SelectRule
-from genrecourse.judge import CrossFittedJudge
 from genrecourse.methods._density_method import DensityMethod
 from genrecourse.methods._genre_pairs import (
     Drawn,
@@ -33,7 +30,10 @@ from genrecourse.methods._genre_training import Training, make_density, train_de
 from genrecourse.methods.auto import clean
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import Lam, check_lam, check_safety
-from genrecourse.schema import Schema
+from genrecourse.model.artifact import fill, under, weights, within
+from genrecourse.table.encoding import Array
+from genrecourse.table.schema import Schema
+from genrecourse.trust.judge import CrossFittedJudge
 
 __all__ = ["PAPER_PRESET", "PAPER_SETTINGS", "GenRe", "Training"]
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from genrecourse.encoding import Array
 from genrecourse.methods._gradient_method import check_somebody_is_accepted
 from genrecourse.methods._gradient_search import SURELY, Limits, attempt
 from genrecourse.methods._sparsify import undo_needless
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.request import check_settings
-from genrecourse.noise import KeyedNoise, Words
-from genrecourse.schema import Schema
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise, Words
+from genrecourse.table.schema import Schema
 
 AT_ONCE = 65_536  # draws shown to h together: bounds memory
 

@@ -6,16 +6,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 from genrecourse.genre.pairs import make_targets
 from genrecourse.methods._verified_method import VerifiedMethod
 from genrecourse.methods.auto import clean
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import check_safety
-from genrecourse.noise import KeyedNoise
-from genrecourse.requests import RequestRules
-from genrecourse.schema import Schema
+from genrecourse.rules.requests import RequestRules
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Schema
 
 OFFERED = 4  # nearest targets for each plan asked for, where several are
 CANDIDATES = 64  # nearest targets that a verifier chooses from

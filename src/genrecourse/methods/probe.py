@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 from torch.special import ndtr
 
-from genrecourse.encoding import Array
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import REJECTED, SURELY, attempt
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import check_settings
-from genrecourse.noise import KeyedNoise
-from genrecourse.schema import Schema
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Schema
 
 FLAT = 1e-12  # where h has no slope at all, noise changes nothing
 

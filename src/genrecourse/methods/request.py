@@ -15,7 +15,7 @@ import numpy as np
 
 from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import LAM_RANGE
-from genrecourse.requests import RequestRules
+from genrecourse.rules.requests import RequestRules
 
 Lam = float | Literal["any"]
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from genrecourse.methods._latent_descent import LatentDescent
 from genrecourse.methods._vae import VAE, Make, VAEConfig, as_inputs
 from genrecourse.methods.base import TrainingRows
-from genrecourse.schema import Schema
+from genrecourse.table.schema import Schema
 
 
 class Revise(LatentDescent):

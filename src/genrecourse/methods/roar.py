@@ -9,14 +9,14 @@ import torch
 from scipy.special import logit
 from torch import Tensor
 
-from genrecourse.encoding import Array
 from genrecourse.methods._gradient_method import check_somebody_is_accepted, ell
 from genrecourse.methods._gradient_search import SURELY, Limits, attempt, gradient_search
 from genrecourse.methods._surrogate import HLogits, itself
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.request import check_settings
-from genrecourse.noise import KeyedNoise
-from genrecourse.schema import Schema
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Schema
 
 AT_ONCE = 65_536  # neighbours shown to h together: bounds memory
 SCORES = 1e-3  # a score nearer than this to an end of the scale counts as this near

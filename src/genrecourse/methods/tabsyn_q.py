@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from genrecourse.artifact import under
-from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import draw_from_q
 from genrecourse.genre.pairs import blocks, is_matched, make_targets
 from genrecourse.methods._diffusion import DenoiserConfig
 from genrecourse.methods._tabsyn import TabSynMethod, check_count
-from genrecourse.methods._tabsyn_vae import VAEConfig
+from genrecourse.methods._tabsyn_vae import TabSynVAEConfig
 from genrecourse.methods.base import TrainingRows
-from genrecourse.noise import KeyedNoise
-from genrecourse.schema import Schema
+from genrecourse.model.artifact import under
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Schema
 
 
 class TabSynQ(TabSynMethod):
@@ -63,7 +63,7 @@ class TabSynQ(TabSynMethod):
         n_bins: int = 50,
         steps: int = 25,
         churn: float = 0.0,
-        vae: VAEConfig = VAEConfig(),  # noqa: B008 - frozen
+        vae: TabSynVAEConfig = TabSynVAEConfig(),  # noqa: B008 - frozen
         denoiser: DenoiserConfig = DenoiserConfig(),  # noqa: B008 - frozen
         seed: int = 0,
         progress: bool = False,

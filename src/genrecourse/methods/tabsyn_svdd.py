@@ -9,13 +9,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from genrecourse.encoding import Array, unchanged
 from genrecourse.methods._diffusion import DenoiserConfig
 from genrecourse.methods._tabsyn import TabSynMethod, check_count
-from genrecourse.methods._tabsyn_vae import VAEConfig
+from genrecourse.methods._tabsyn_vae import TabSynVAEConfig
 from genrecourse.methods.base import TrainingRows
-from genrecourse.noise import KeyedNoise
-from genrecourse.schema import Schema
+from genrecourse.table.encoding import Array, unchanged
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Schema
 
 PENALTY = 100.0  # of immutables that differ
 LOOKED_AT = 100  # rejected training rows on which the broken immutables are counted at fit
@@ -61,7 +61,7 @@ class TabSynSVDD(TabSynMethod):
         n_proposals: int = 10,
         steps: int = 50,
         churn: float = 1.0,
-        vae: VAEConfig = VAEConfig(),  # noqa: B008 - frozen
+        vae: TabSynVAEConfig = TabSynVAEConfig(),  # noqa: B008 - frozen
         denoiser: DenoiserConfig = DenoiserConfig(),  # noqa: B008 - frozen
         seed: int = 0,
         progress: bool = False,

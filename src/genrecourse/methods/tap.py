@@ -10,17 +10,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from genrecourse.artifact import fill, under, weights, within
-from genrecourse.classifier import MLP
-from genrecourse.encoding import Array
 from genrecourse.errors import UserError
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import REJECTED, SURELY, attempt
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import check_settings
-from genrecourse.noise import KeyedNoise
-from genrecourse.schema import Schema
-from genrecourse.training import TrainingPlan, train
+from genrecourse.model.artifact import fill, under, weights, within
+from genrecourse.model.classifier import MLP
+from genrecourse.model.training import TrainingPlan, train
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Schema
 
 HIDDEN = (50, 50, 50, 50)
 HELD_OUT = 0.1  # share of the rows whose pairs say how good the verifier is

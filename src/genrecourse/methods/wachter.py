@@ -6,13 +6,13 @@ from typing import Any
 
 from torch import Tensor
 
-from genrecourse.encoding import Array
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import cheapest_valid
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import check_settings
-from genrecourse.noise import KeyedNoise
-from genrecourse.schema import Schema
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import Schema
 
 
 class Wachter(GradientMethod):

@@ -1,0 +1,1 @@
+"""What every front end calls: one service around a fitted method."""

@@ -1,0 +1,1 @@
+"""The command line and the demo: arguments and printing, no logic of their own."""

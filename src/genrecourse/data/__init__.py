@@ -1,0 +1,1 @@
+"""Data sets by name, the embedded ones, and loans made from a known mechanism."""

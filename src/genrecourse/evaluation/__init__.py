@@ -1,0 +1,1 @@
+"""Metrics, the gold judge, evaluations and comparisons of methods."""

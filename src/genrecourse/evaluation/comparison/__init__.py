@@ -1,0 +1,17 @@
+"""Comparing methods under the protocol. In reading order: run, entries, results, bench, isolation,
+fence, landlock; then intervals, ranking and rendering, which make tables of it."""
+
+from genrecourse.evaluation.comparison.entries import Entry
+from genrecourse.evaluation.comparison.ranking import difference, estimate, standings
+from genrecourse.evaluation.comparison.results import read_results, unpack_people
+from genrecourse.evaluation.comparison.run import compare
+
+__all__ = [
+    "Entry",
+    "compare",
+    "difference",
+    "estimate",
+    "read_results",
+    "standings",
+    "unpack_people",
+]

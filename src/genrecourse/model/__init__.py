@@ -1,0 +1,1 @@
+"""The classifier h, the one training loop, and model files."""

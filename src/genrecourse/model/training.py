@@ -1,0 +1,147 @@
+"""The one training loop. It knows nothing of recourse: it serves h, R_theta, VAEs and diffusion.
+
+The caller brings a module, a loss of one batch, batches without end and, if it wants early
+stopping, a held-out loss. The best weights by held-out loss are kept, Ctrl-C included.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """How long and how fast to learn."""
+
+    steps: int
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    schedule: Literal["constant", "one-cycle"] = "one-cycle"
+    warmup: float = 0.1  # share of the steps in which a one-cycle rate rises
+    clip: float | None = None  # largest gradient norm
+    eval_every: int = 100  # steps between two held-out losses; 0: never
+    patience: int | None = None  # held-out losses without a new best before stopping
+
+
+@dataclass
+class TrainingReport:
+    """What happened: enough to draw the loss curve and to see why training ended."""
+
+    steps: int = 0
+    seconds: float = 0.0
+    ended: Literal["done", "early-stop", "interrupted"] = "done"
+    best_step: int = 0
+    best_loss: float = float("inf")
+    curve: list[tuple[int, float, float]] = field(default_factory=list)  # step, train, held out
+
+
+def train(
+    module: nn.Module,
+    loss: Callable[[Any], Tensor],
+    batches: Iterator[Any],
+    plan: TrainingPlan,
+    *,
+    held_out: Callable[[], float] | None = None,
+    label: str = "training",
+    progress: bool = False,
+) -> TrainingReport:
+    """Minimise `loss` over `batches`; leave the best weights in `module`."""
+    optimizer = torch.optim.AdamW(
+        module.parameters(), lr=plan.lr, weight_decay=plan.weight_decay, fused=True
+    )
+    scheduler = _scheduler(optimizer, plan)
+    report, best = TrainingReport(), None
+    running, since_best = 0.0, 0
+    started = time.perf_counter()
+    module.train()
+    with _StepsBar(label, plan.steps, progress) as tick:
+        try:
+            for step in range(1, plan.steps + 1):
+                value = _step(module, loss(next(batches)), optimizer, plan.clip)
+                scheduler.step()
+                report.steps = step
+                running += (value - running) / min(step, 50)
+                if plan.eval_every and (step % plan.eval_every == 0 or step == plan.steps):
+                    judged = _evaluate(module, held_out) if held_out else running
+                    report.curve.append((step, running, judged))
+                    since_best += 1
+                    if judged < report.best_loss:
+                        report.best_loss, report.best_step, since_best = judged, step, 0
+                        best = _copy(module)
+                    if plan.patience is not None and since_best >= plan.patience:
+                        report.ended = "early-stop"
+                        break
+                tick(step, running)
+        except KeyboardInterrupt:
+            report.ended = "interrupted"
+    if best is not None:
+        module.load_state_dict(best)
+    module.eval()
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+def _step(
+    module: nn.Module, value: Tensor, optimizer: torch.optim.Optimizer, clip: float | None
+) -> float:
+    optimizer.zero_grad(set_to_none=True)
+    value.backward()
+    if clip is not None:
+        nn.utils.clip_grad_norm_(module.parameters(), clip)
+    optimizer.step()
+    return float(value.detach())
+
+
+def _evaluate(module: nn.Module, held_out: Callable[[], float]) -> float:
+    module.eval()
+    with torch.no_grad():
+        value = held_out()
+    module.train()
+    return value
+
+
+def _scheduler(
+    optimizer: torch.optim.Optimizer, plan: TrainingPlan
+) -> torch.optim.lr_scheduler.LRScheduler:
+    if plan.schedule == "constant":
+        return torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0)
+    total, warmup = plan.steps + 1, plan.warmup
+    if warmup * total == 1:  # a rise of no steps, by which OneCycleLR would divide
+        warmup = math.nextafter(warmup, 1.0)
+    return torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=plan.lr, total_steps=total, pct_start=warmup
+    )
+
+
+def _copy(module: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in module.state_dict().items()}
+
+
+class _StepsBar:
+    """A rich progress bar with time left, or nothing at all."""
+
+    def __init__(self, label: str, total: int, shown: bool):
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed}/{task.total} loss {task.fields[loss]:.3f}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        self._progress = Progress(*columns, disable=not shown)
+        self._task = self._progress.add_task(label, total=total, loss=float("nan"))
+
+    def __enter__(self) -> Callable[[int, float], None]:
+        self._progress.start()
+        return lambda step, loss: self._progress.update(self._task, completed=step, loss=loss)
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()

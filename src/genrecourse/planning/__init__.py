@@ -1,0 +1,1 @@
+"""Plans: made from what a method proposes, checked, chosen, worded and promised."""

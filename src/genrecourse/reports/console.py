@@ -1,0 +1,118 @@
+"""What a person sees in a terminal: a profile with its plan, the tables of a comparison, and the
+library's own warnings."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+from rich import box
+from rich.console import Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from genrecourse.evaluation.comparison import rendering
+from genrecourse.evaluation.comparison.ranking import Standing
+from genrecourse.evaluation.metrics import METRICS
+from genrecourse.planning.plans import Plan, in_words
+from genrecourse.table.schema import Feature, Schema
+
+
+@contextmanager
+def own_warnings() -> Iterator[list[str]]:
+    """Gathers what the library warned of, each once; other packages' warnings are theirs."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        yield notes
+    ours = [w for w in caught if Path(w.filename).is_relative_to(Path(__file__).parents[1])]
+    notes += dict.fromkeys(str(w.message) for w in ours)
+
+
+def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:
+    """One person: who they are, and the plan, with today's values that would change marked."""
+    changed = {change.feature.name for change in plan.changes}
+    profile = Table.grid(padding=(0, 2), expand=True)
+    profile.add_column(ratio=1)
+    profile.add_column(ratio=1)
+    cells = [
+        Text.assemble(
+            (f"{feature.label}: ", "dim"),
+            (_shown(feature, row, plan), "bold" if feature.name in changed else ""),
+        )
+        for feature in schema
+    ]
+    half = (len(cells) + 1) // 2
+    for i in range(half):
+        profile.add_row(cells[i], cells[i + half] if i + half < len(cells) else "")
+    title = Text(plan.language("panel.person", person=plan.person), style="bold")
+    return Panel(Group(profile, Text(), *_plan(plan)), title=title, padding=(1, 2), width=100)
+
+
+def _shown(feature: Feature, row: pd.Series, plan: Plan) -> str:
+    return in_words(feature, row[feature.name], None, plan.language)
+
+
+def _plan(plan: Plan) -> list[Table | Text]:
+    words = plan.language
+    if plan.status != "ok":
+        about = [Text(plan.about_rules, style="dim")] if plan.about_rules else []
+        return [Text(plan.reason, style="yellow"), *about]
+    parts: list[Table | Text] = []
+    for each in plan.every:
+        table = Table(box=box.SIMPLE_HEAD, expand=True, show_edge=False, pad_edge=False)
+        table.add_column(words("plan.purpose" if each is plan else "plan.another"), ratio=3)
+        table.add_column(words("panel.from"), ratio=2)
+        table.add_column(words("panel.to"), ratio=2, style="green")
+        for change in each.changes:
+            table.add_row(Text(change.feature.label), *(Text(word) for word in change.words))
+        parts += [table, *(Text(remark, style="dim") for remark in each.remarks)]
+    return [*parts, Text(words("plan.note"), style="dim italic")]
+
+
+# ---- comparisons --------------------------------------------------------------------------------
+
+
+IN_A_ROW = 7  # metrics beside each other
+
+
+def standings_tables(rows: list[Standing]) -> Group:
+    """The methods on one data set; then each against another one, and the times it took."""
+    heads, cells = rendering.head(rows), [rendering.cells(row, rows) for row in rows]
+    blocks = [slice(i, i + IN_A_ROW) for i in range(1, len(heads), IN_A_ROW)]
+    metrics = [_narrow([heads[0], *heads[b]], [[c[0], *c[b]] for c in cells]) for b in blocks]
+    rest = [[row.label, *rendering.against(row)] for row in rows]
+    title = Text(rendering.caption(rows), style="italic")
+    return Group(title, *metrics, _narrow([heads[0], *rendering.AGAINST], rest))
+
+
+def _narrow(heads: list[str], lines: list[list[str]]) -> Table:
+    """A mean above its interval, a name above its arrow: so it fits into 80 columns."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for place, name in enumerate(heads):
+        label = name.replace("retrained_", "retrained\n").replace(" ↑", "\n↑").replace(" ↓", "\n↓")
+        table.add_column(Text(label), justify="right" if place and name else "left")
+    for line in lines:
+        table.add_row(*(Text(cell.replace(" ± ", "\n±")) for cell in line))
+    return table
+
+
+def metrics_table(rows: list[Standing]) -> Table:
+    """Every metric of one method (the first), and of what stands beside it."""
+    table = Table(title=Text(rendering.caption(rows)), title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("metric")
+    table.add_column("better")
+    for row in rows:
+        table.add_column(Text(row.label), justify="right")
+    table.add_column("people", justify="right")
+    for name, interval in rows[0].metrics.items():
+        found = [row.metrics.get(name) for row in rows]
+        shown = ["" if each is None else rendering.in_words(each) for each in found]
+        better = METRICS[name][1] if name in METRICS else ""
+        table.add_row(name, better, *shown, f"{interval.n:,}")
+    table.add_row("distinct x_plus", "", *(f"{row.distinct:,}" for row in rows), "")
+    return table

@@ -1,0 +1,339 @@
+"""The report: one HTML file that opens anywhere, with no network and no script.
+
+For a fitted method and some people whom h turned down: a few of them in full, what everybody is
+asked to change, how well the method does, how it was made and what it does not mean.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from genrecourse.errors import UserError
+from genrecourse.methods.base import Method
+from genrecourse.planning.plans import Plan, Plans, in_words
+from genrecourse.planning.wording import Wording, english
+from genrecourse.reports import plots
+from genrecourse.reports.html import bullets, document, header, notes, picture, section, table
+from genrecourse.rules.requests import Constraints, PerPerson, read_constraints
+from genrecourse.table.schema import Feature, Schema
+
+SCORES = ("score", "val", "lof", "cost", "h_valid", "changes")  # columns of the score table
+SHARES = ("val", "lof", "h_valid")
+SAME = 1e-3  # of cost and log-likelihood: a draw that is a plan may be decoded in between
+
+
+def write_report(path: str | Path, method: Method, people: pd.DataFrame, **options: Any) -> Path:
+    """Write `report_html(method, people, **options)` to a file, and give its path back."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(report_html(method, people, **options), encoding="utf-8")
+    return path
+
+
+def report_html(
+    method: Method,
+    people: pd.DataFrame,
+    *,
+    title: str | None = None,
+    shown: int = 3,
+    scores: pd.DataFrame | None = None,
+    scores_note: str = "",
+    facts: Mapping[str, str] | None = None,
+    limits: Sequence[str] = (),
+    language: str | Path | Wording = "en",
+    plans: Plans | None = None,
+    **request: Any,
+) -> str:
+    """The whole page.
+
+    people: whom h accepts is left out; of the others the first `shown` are told in full.
+    request: options of `Method.plans`: n, constraints, promise and the like.
+    scores: one row a method, with the columns of `SCORES` and n, as `evaluation.summarise` gives;
+        scores_note says what the other methods are.
+    facts, limits: what else to say about how it was made, and about what it does not mean.
+    plans: of these people, from this very request, where they have been made already.
+    """
+    words = Wording.of(language)
+    title = title or words("report.title")
+    if plans is None:
+        plans = method.plans(people, language=words, **request)
+    people, plans = _turned_down(people, plans)
+    rules = read_constraints(request.get("constraints") or Constraints())
+    limits = (*words.under("report.limit").values(), *limits)
+    parts = [
+        _head(title, plans, words),
+        _few(method, people, plans[:shown], rules, words),
+        _asked_most(method.schema_, plans, words),
+        _all(plans, words),
+        "" if scores is None else _scores(scores, scores_note, words),
+        _learning(method, words),
+        _made(method, rules, facts or {}, words),
+        section(words("report.limits"), bullets(limits)),
+    ]
+    return document(title, parts, words("code"))
+
+
+def _turned_down(people: pd.DataFrame, plans: Plans) -> tuple[pd.DataFrame, Plans]:
+    asking = [plan.status != "already-accepted" for plan in plans]
+    if not any(asking):
+        raise UserError(
+            f"the model accepts all {len(people):,} rows: a report is about people whom it turned "
+            "down"
+        )
+    return people[asking], Plans(
+        tuple(plan for plan, asks in zip(plans, asking, strict=True) if asks)
+    )
+
+
+# ---- the sections ---------------------------------------------------------------------------
+
+
+def _head(title: str, plans: Plans, words: Wording) -> str:
+    told = [plan for plan in plans if plan.status == "ok"]
+    changes = sum(len(plan.changes) for plan in told)
+    count = words(
+        "report.told_count", told=_count(len(told), words), people=_count(len(plans), words)
+    )
+    mean = words.number(f"{changes / len(told):.1f}") if told else "–"
+    tiles = [
+        (_count(len(plans), words), words("report.people")),
+        (count, words("report.told")),
+        (mean, words("report.changes")),
+    ]
+    return header(words("report.eyebrow"), title, words("report.lead"), tiles)
+
+
+def _few(
+    method: Method, people: pd.DataFrame, plans: Plans, rules: PerPerson, words: Wording
+) -> str:
+    total, people = len(people), people.iloc[: len(plans)]
+    draws = None
+    if hasattr(method, "draws"):
+        stated = None if rules == PerPerson() else rules.only(people.index)
+        draws = method.draws(people, constraints=stated)
+    cards = []
+    for i, plan in enumerate(plans):
+        some = None
+        if draws is not None:
+            n = len(draws) // len(people)  # by position: labels may stand more than once
+            some = draws.iloc[i * n : (i + 1) * n]
+        locked = _locked(rules, people.index[[i]])
+        cards.append(_card(method, people.iloc[i], plan, some, locked))
+    which = words("report.few_which", shown=len(plans), people=_count(total, words))
+    notes = [words("plan.note")]
+    if any(plan.alternatives for plan in plans):
+        notes.append(words(f"report.{_how_first(method)}"))
+    said = [f"<p>{escape(note)}</p>" for note in notes]
+    return section(words("report.few"), *said, *cards, lead=which)
+
+
+def _how_first(method: Method) -> str:
+    """What puts one plan before the others: only a verifier can weigh them."""
+    return "first_chosen" if getattr(method, "verifier_", None) is None else "first_weighed"
+
+
+def _locked(rules: PerPerson, person: pd.Index | None = None) -> set[str]:
+    """Features that a request keeps as they are, for everybody; or for one, by their own rules."""
+    stated = rules.default
+    for own in rules.only(person).people.values() if person is not None else ():
+        stated = stated.also(own)
+    return set(stated.lock)
+
+
+def _card(
+    method: Method, row: pd.Series, plan: Plan, draws: pd.DataFrame | None, locked: set[str]
+) -> str:
+    person = plan.language("panel.person", person=plan.person)
+    inside = [f"<h3>{escape(person)}</h3>", f'<p class="facts">{escape(plan.facts)}</p>']
+    if plan.status == "ok":
+        inside.append(_plan(method, plan, draws))
+    else:
+        said = (plan.reason, plan.about_rules)
+        inside += [f"<p>{escape(sentence)}</p>" for sentence in said if sentence]
+    inside.append(_profile(method.schema_, row, plan, locked))
+    return f'<article class="card">{"".join(inside)}</article>'
+
+
+def _plan(method: Method, plan: Plan, draws: pd.DataFrame | None) -> str:
+    score_range, words = method.classifier_.score_range, plan.language
+    pictures = [
+        picture(
+            lambda ax: plots.before_after(ax, plan, score_range),
+            words("report.before_after", person=plan.person),
+            words("report.before_after_note"),
+            (4.4, 0.55 * (len(plan.changes) + 1) + 0.1),
+        )
+    ]
+    if draws is not None:
+        pictures.append(
+            picture(
+                lambda ax: plots.cost_against_likelihood(ax, draws, plan),
+                words("report.draws", person=plan.person),
+                words(f"report.{_draws_note(plan, draws)}"),
+                (4.2, 3.2),
+            )
+        )
+    others = "".join(
+        f"<h4>{escape(words('report.another'))}</h4>{other.changes_html()}{_facts(*other.remarks)}"
+        for other in plan.alternatives
+    )
+    said = [remark for remark in plan.remarks if remark != plan.facts]  # these stand at the top
+    return (
+        f"<h4>{escape(plan.purpose)}</h4>{plan.changes_html()}{_facts(*said)}"
+        f'<div class="pair">{"".join(pictures)}</div>{others}'
+    )
+
+
+def _draws_note(plan: Plan, draws: pd.DataFrame) -> str:
+    """Whether the plan is one of the draws: what was refined, or found by trying, is not."""
+    if plan.cost is None or plan.log_likelihood is None:
+        return "draws_note_nowhere"
+    there = np.isclose(draws["cost"], plan.cost, rtol=0, atol=SAME)
+    there &= np.isclose(draws["log_likelihood"], plan.log_likelihood, rtol=0, atol=SAME)
+    return "draws_note" if there.any() else "draws_note_apart"
+
+
+def _facts(*sentences: str) -> str:
+    return "".join(f'<p class="facts">{escape(sentence)}</p>' for sentence in sentences)
+
+
+def _profile(schema: Schema, row: pd.Series, plan: Plan, locked: set[str]) -> str:
+    changed, words = {change.feature.name for change in plan.changes}, plan.language
+    cells = []
+    for feature in schema:
+        mark = ' class="changed"' if feature.name in changed else ""
+        moves = _how_it_moves(feature, locked)
+        said = f" <i>{escape(words(f'report.{moves}'))}</i>" if moves else ""
+        value = escape(in_words(feature, row[feature.name], None, words))
+        cells.append(f"<div{mark}><dt>{escape(feature.label)}{said}</dt><dd>{value}</dd></div>")
+    return f'<h4>{escape(words("report.today"))}</h4><dl class="profile">{"".join(cells)}</dl>'
+
+
+def _how_it_moves(feature: Feature, locked: set[str]) -> str:
+    """ "fixed", or what moves it instead of the person; nothing where a person may."""
+    if feature.follows:
+        return feature.role
+    return "fixed" if feature.role != "mutable" or feature.name in locked else ""
+
+
+def _asked_most(schema: Schema, plans: Plans, words: Wording) -> str:
+    told = [plan for plan in plans if plan.status == "ok"]
+    if not told:
+        return ""
+    asked = pd.Series(0.0, index=[feature.name for feature in schema if feature.role == "mutable"])
+    for plan in told:
+        asked[[change.feature.name for change in plan.changes]] += 1 / len(told)
+    shares = asked[asked > 0].rename({feature.name: feature.label for feature in schema})
+    rows = min(len(shares), plots.MOST_BARS)
+    return section(
+        words("report.asked_most"),
+        picture(
+            lambda ax: plots.asked_most(ax, shares),
+            words("report.asked_most_picture"),
+            words("report.asked_most_note", people=_count(len(told), words), features=rows),
+            (4.4, 0.36 * rows + 0.3),
+        ),
+    )
+
+
+def _all(plans: Plans, words: Wording) -> str:
+    rows = []
+    for plan in plans:
+        for each in plan.every or (plan,):
+            said = each.reason or "; ".join(change.to_text() for change in each.changes)
+            said += "".join(f" ({more})" for more in (each.about_rules, each.follows) if more)
+            cost = "–" if each.cost is None else words.number(f"{each.cost:.2f}")
+            rows.append([str(plan.person), said, cost])
+    heads = [words("report.person_head"), words("plan.purpose"), words("report.cost_head")]
+    title = words("report.all", plans=_count(len(rows), words))
+    return f"<details><summary>{escape(title)}</summary>{table(heads, rows, 'all')}</details>"
+
+
+def _scores(scores: pd.DataFrame, note: str, words: Wording) -> str:
+    heads, about = words.under("report.scores.head"), words.under("report.scores.about")
+    meanings = {heads[name].rstrip(" ↑↓"): about[name] for name in SCORES}
+    return section(
+        words("report.scores.title"),
+        table(*score_table(scores, words), "scores"),
+        f"<p>{escape(note)}</p>" if note else "",
+        notes(meanings),
+        lead=words("report.scores.lead"),
+    )
+
+
+def score_table(
+    scores: pd.DataFrame, language: Wording | None = None
+) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of the score table in words; a share comes with its denominator."""
+    words, rows = language or english(), []
+    for name, row in scores.iterrows():
+        n = int(row["n"])
+        cells = [str(name), _count(n, words)]
+        for column in SCORES:
+            text = f"{row[column]:.1f}" if column == "changes" else f"{row[column]:.3f}"
+            if column in SHARES:
+                text = f"{row[column]:.2f} ({round(row[column] * n):,}/{n:,})"
+            cells.append(words.number(text))
+        rows.append(cells)
+    heads = words.under("report.scores.head")
+    return [words("report.scores.method"), "n", *(heads[name] for name in SCORES)], rows
+
+
+def _learning(method: Method, words: Wording) -> str:
+    training = getattr(method, "fit_report_", {}).get("training")
+    if not training or not training["curve"]:
+        return ""
+    return section(
+        words("report.learning"),
+        picture(
+            lambda ax: plots.loss_curve(ax, training["curve"], training["best_step"], words),
+            words("report.learning_picture"),
+            words("report.learning_note", steps=_count(training["steps"], words)),
+        ),
+    )
+
+
+def _made(method: Method, rules: PerPerson, facts: Mapping[str, str], words: Wording) -> str:
+    locked = _locked(rules)
+
+    def that(how: str) -> str:
+        return ", ".join(f.label for f in method.schema_ if _how_it_moves(f, locked) == how)
+
+    packages = ("genrecourse", "torch", "scikit-learn", "numpy", "pandas")
+    name = words.under("report.made_of")
+    every = {
+        name["method"]: type(method).__name__,
+        name["settings"]: ", ".join(_settings(method, words)),
+        name["cannot_change"]: that("fixed"),
+        name["advances"]: that("advances"),
+        name["derived"]: that("derived"),
+        **facts,
+        name["seed"]: str(method.seed),
+        name["versions"]: ", ".join(
+            [f"Python {platform.python_version()}", *(f"{p} {version(p)}" for p in packages)]
+        ),
+        name["written"]: datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+    }
+    return section(words("report.made"), notes(every))
+
+
+def _settings(method: Method, words: Wording) -> list[str]:
+    """What was chosen in training, and how many draws a person has."""
+    names = ("gamma", "temperature", "margin")
+    chosen = [f"{n} {getattr(method, n + '_'):g}" for n in names if hasattr(method, n + "_")]
+    if hasattr(method, "n_draws"):
+        chosen.append(words("report.made_of.draws", n=method.n_draws))
+    return chosen
+
+
+def _count(n: int, words: Wording) -> str:
+    return words.number(f"{n:,}")

@@ -1,0 +1,445 @@
+"""Every picture. Each function draws on matplotlib axes that it is given; `svg` makes it text."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from genrecourse.model.classifier import Classifier
+from genrecourse.planning.plans import Change, Plan, in_words, score_words
+from genrecourse.planning.wording import Wording, english
+
+ACCEPTED, REJECTED, ARROW = "#4878cf", "#d65f5f", "#333333"
+INK, MUTED, TRACK = "#1f2933", "#6b7785", "#dde3ea"
+MOST_BARS = 12
+# Okabe & Ito's colours, which the colour-blind tell apart; shapes say the same once more.
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+
+
+def arrows(
+    ax: Axes,
+    X: pd.DataFrame,
+    y: Any,
+    people: pd.DataFrame,
+    X_plus: pd.DataFrame,
+    h: Classifier | None = None,
+) -> None:
+    """Two features: the training rows, h's boundary, and an arrow from each x to its x_plus."""
+    a, b = X.columns
+    favourable = np.asarray(y).astype(bool)
+    for rows, colour in ((~favourable, REJECTED), (favourable, ACCEPTED)):
+        ax.scatter(X[a][rows], X[b][rows], s=5, c=colour, alpha=0.25, linewidths=0)
+    if h is not None:
+        _boundary(ax, X, h)
+    ax.quiver(
+        people[a],
+        people[b],
+        X_plus[a] - people[a],
+        X_plus[b] - people[b],
+        angles="xy",
+        scale_units="xy",
+        scale=1,
+        width=0.003,
+        color=ARROW,
+        alpha=0.7,
+    )
+    ax.scatter(people[a], people[b], s=14, c="#8b0000", label="x", zorder=3)
+    ax.scatter(X_plus[a], X_plus[b], s=14, c="#003c8f", label="x_plus", zorder=3)
+    ax.set_xlabel(a)
+    ax.set_ylabel(b)
+
+
+def _boundary(ax: Axes, X: pd.DataFrame, h: Classifier) -> None:
+    a, b = X.columns
+    xs = np.linspace(X[a].min(), X[a].max(), 120)
+    ys = np.linspace(X[b].min(), X[b].max(), 120)
+    grid = pd.DataFrame({a: np.tile(xs, len(ys)), b: np.repeat(ys, len(xs))})
+    scores = h.score(grid).reshape(len(ys), len(xs))
+    ax.contour(xs, ys, scores, levels=[h.cutoff], colors="grey", linewidths=1, linestyles="--")
+
+
+# ---- one person -----------------------------------------------------------------------------
+
+
+def before_after(ax: Axes, plan: Plan, score_range: tuple[float, float]) -> None:
+    """A track for the score and one for each change: a ring where x is, a dot where it would be."""
+    assert plan.score_after is not None
+    words = plan.language
+    score, after, cutoff = score_words(
+        plan.score_before, plan.score_after, plan.cutoff, language=words
+    )
+    low, high = score_range
+    place = [(v - low) / (high - low) for v in (plan.score_before, plan.score_after, plan.cutoff)]
+    both = words("pictures.before_after", before=score, after=after)
+    _track(ax, 0, words("pictures.score"), both, place[0], place[1])
+    ax.plot([place[2]] * 2, [0.16, 0.38], color=INK, lw=1.2)
+    _write(
+        ax, place[2], 0.55, words("pictures.cutoff", cutoff=cutoff), MUTED, ha="center", size=7.5
+    )
+    for i, change in enumerate(plan.changes, start=1):
+        _change_track(ax, i, change)
+    ax.set_xlim(-0.02, 1.02)
+    ax.set_ylim(len(plan.changes) + 0.7, -0.3)
+    ax.axis("off")
+
+
+def _change_track(ax: Axes, i: int, change: Change) -> None:
+    feature = change.feature
+    before, after = (_cut(word, 16) for word in change.words)
+    label = _cut(feature.label, 24)
+    words = change.language("pictures.before_after", before=before, after=after)
+    if feature.is_category:
+        levels = list(feature.categories)
+        at = np.linspace(0, 1, len(levels)) if len(levels) > 1 else np.array([0.5])
+        ax.plot(at, np.full(len(at), i + 0.27), "o", color="white", mec="#b8c2cc", ms=4, zorder=2)
+        places = [np.nan if v is None else at[levels.index(v)] for v in _ends(change)]
+        _track(ax, i, label, words, *places)
+        return
+    # the schema's range where it has ends, and whatever of x lies beyond
+    known = [v for v in (*_ends(change), *(feature.range or ())) if v is not None]
+    low, high = min(filter(np.isfinite, known)), max(filter(np.isfinite, known))
+    span = (high - low) or 1.0
+    places = [np.nan if v is None else (v - low) / span for v in _ends(change)]
+    _track(ax, i, label, words, *places)
+    for x, side, value in ((0, "left", low), (1, "right", high)):
+        _write(
+            ax,
+            x,
+            i + 0.52,
+            in_words(feature, value, None, change.language),
+            MUTED,
+            ha=side,
+            size=7.5,
+        )
+
+
+def _ends(change: Change) -> tuple[Any, Any]:
+    return change.before, change.after
+
+
+def _track(ax: Axes, i: int, label: str, words: str, before: float, after: float) -> None:
+    """Row i: what it is, its values in words, and where they lie on a line from 0 to 1."""
+    y = i + 0.27
+    _write(ax, 0, i, label, INK, ha="left", weight="bold")
+    _write(ax, 1, i, words, INK, ha="right")
+    ax.plot([0, 1], [y, y], color=TRACK, lw=4, solid_capstyle="round", zorder=1)
+    ax.plot([before, after], [y, y], color=ACCEPTED, lw=2, zorder=3)
+    ax.plot(before, y, "o", color="white", mec=MUTED, mew=2, ms=8, zorder=4)
+    ax.plot(after, y, "o", color=ACCEPTED, ms=9, zorder=5)
+
+
+def cost_against_likelihood(ax: Axes, draws: pd.DataFrame, plan: Plan) -> None:
+    """One person's draws: what each would cost, and how likely it is; with a ring at the plan,
+    which need not be one of them."""
+    words = plan.language
+    accepted = draws["score"] > plan.cutoff
+    for rows, colour, label in (
+        (~accepted, REJECTED, "pictures.rejected"),
+        (accepted, ACCEPTED, "pictures.accepted"),
+    ):
+        if rows.any():
+            ax.scatter(
+                draws.loc[rows, "cost"],
+                draws.loc[rows, "log_likelihood"],
+                s=34,
+                c=colour,
+                alpha=0.45,
+                linewidths=0,
+                label=words(label, n=int(rows.sum()), draws=len(draws)),
+            )
+    if plan.cost is not None and plan.log_likelihood is not None:
+        ring: dict[str, Any] = {"s": 110, "c": "none", "ec": INK, "lw": 1.6}
+        ax.scatter([plan.cost], [plan.log_likelihood], **ring, label=words("pictures.plan"))
+    ax.set_xlabel(words("pictures.cost"))
+    ax.set_ylabel(words("pictures.likelihood"))
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(-0.02, 1.0), borderaxespad=0.2)
+    _plain_axes(ax)
+
+
+# ---- everybody ------------------------------------------------------------------------------
+
+
+def asked_most(ax: Axes, shares: pd.Series) -> None:
+    """What people are asked to change most: the share of people for each feature."""
+    top = shares.sort_values(ascending=False).head(MOST_BARS)
+    for i, (label, share) in enumerate(top.items()):
+        ax.barh(i, 1.0, height=0.28, color=TRACK)
+        ax.barh(i, share, height=0.28, color=ACCEPTED)
+        _write(ax, 0, i - 0.38, _cut(str(label), 60), INK, ha="left")
+        _write(ax, 1, i - 0.38, f"{share:.0%}", INK, ha="right", weight="bold")
+    ax.set_xlim(0, 1)
+    ax.set_ylim(len(top) - 0.5, -0.75)
+    ax.axis("off")
+
+
+def loss_curve(
+    ax: Axes,
+    curve: Sequence[tuple[int, float, float]],
+    best_step: int,
+    language: Wording | None = None,
+) -> None:
+    """The loss on pairs trained on and on pairs held out, and the step whose weights are kept."""
+    words = language or english()
+    steps, trained, held = (np.array(column) for column in zip(*curve, strict=True))
+    ax.plot(steps, trained, color=MUTED, lw=1.6, label=words("pictures.training"))
+    ax.plot(steps, held, color=ACCEPTED, lw=2, label=words("pictures.held_out"))
+    ax.axvline(best_step, color=INK, lw=1, ls=":")
+    ax.plot(steps[steps == best_step], held[steps == best_step], "o", color=ACCEPTED, mec=INK, ms=8)
+    best = words("pictures.best", step=words.number(f"{best_step:,}"))
+    ax.plot([], [], "o", color=ACCEPTED, mec=INK, ms=8, label=best)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel(words("pictures.step"))
+    ax.set_ylabel(words("pictures.loss"))
+    ax.legend(frameon=False)
+    _plain_axes(ax)
+
+
+# ---- groups beside each other ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Span:
+    """A mean and its interval, and how they are written; NaN: not known."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+    words: str
+    mark: float = float("nan")  # what it is held against
+    heading: str = ""  # above it, where a new kind begins
+    strong: bool = False  # it is what others are held against
+
+
+HEADING = 0.65  # of a line
+SHORT = 28  # letters of a label beside its numbers
+
+
+def short(parts: Sequence[str], most: int = SHORT) -> str:
+    """Several words in one label: the longest are cut, no more than it takes."""
+    room, cut = most - 3 * (len(parts) - 1), {}
+    for done, i in enumerate(sorted(range(len(parts)), key=lambda i: len(parts[i]))):
+        cut[i] = _cut(parts[i], room // (len(parts) - done))
+        room -= len(cut[i])
+    return " · ".join(cut[i] for i in range(len(parts)))
+
+
+def spans(ax: Axes, rows: Sequence[Span], *, is_share: bool) -> None:
+    """A track for each: a dot at its mean, a bar over its interval, and a mark at what it is held
+    against."""
+    low, high = _ends_of(rows, is_share)
+    top = 0.0
+    for row in rows:
+        if row.heading:
+            _write(ax, low, top + 0.1, _cut(row.heading, 60), MUTED, ha="left", size=8)
+            top += HEADING
+        y, known, colour = top + 0.3, not np.isnan(row.value), INK if row.strong else ACCEPTED
+        _write(ax, low, top, row.label, INK, ha="left", weight="bold" if row.strong else "normal")
+        _write(ax, high, top, row.words, INK if known else MUTED, ha="right")
+        ax.plot([low, high], [y, y], color=TRACK, lw=4, solid_capstyle="round", zorder=1)
+        ax.plot([row.mark] * 2, [y - 0.13, y + 0.13], color=MUTED, lw=1.2, zorder=2)
+        ax.plot([row.low, row.high], [y, y], color=colour, lw=4, alpha=0.45, zorder=3)
+        ax.plot(row.value, y, "o", color=colour, ms=7, zorder=4)
+        top += 1
+    ax.set_xlim(low - 0.02 * (high - low), high + 0.02 * (high - low))
+    ax.set_ylim(top - 0.25, -0.45)
+    ax.set_yticks([])
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=5))
+    if is_share:
+        ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=None))
+    for side in ("top", "right", "left", "bottom"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(color=TRACK, labelcolor=MUTED, labelsize=7.5)
+
+
+def _ends_of(rows: Sequence[Span], is_share: bool) -> tuple[float, float]:
+    """Where the tracks begin and end: around all that is drawn, and no share beyond 0 and 1."""
+    drawn = np.array([[row.low, row.high, row.mark] for row in rows])
+    if np.isnan(drawn).all():
+        return 0.0, 1.0
+    low, high = float(np.nanmin(drawn)), float(np.nanmax(drawn))
+    room = 0.08 * (high - low) or 0.05 * (abs(high) or 1.0)
+    if is_share:
+        return max(0.0, low - room), min(1.0, high + room)
+    return max(0.0, low - room) if low >= 0 else low - room, high + room
+
+
+def panels(
+    draws: Mapping[str, Callable[[Axes], None]], width: float, height: float, columns: int = 2
+) -> Figure:
+    """Several drawings in one picture, each under its title."""
+    rows = -(-len(draws) // columns)
+    with rc_context({"text.parse_math": False, "font.size": 9}):
+        figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+        for i, (title, draw) in enumerate(draws.items(), start=1):
+            ax = figure.add_subplot(rows, columns, i)
+            draw(ax)
+            ax.set_title(title, loc="left", color=INK, fontweight="bold", size=10)
+    return figure
+
+
+# ---- methods beside each other --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A column of means, one for each label: (mean, half of its interval); None: not known."""
+
+    name: str
+    values: Sequence[tuple[float, float] | None]
+    hollow: bool = False  # what the others are held against
+
+
+def dots(ax: Axes, labels: Sequence[str], series: Sequence[Dots], *, names: bool = True) -> None:
+    """Each label on a line of its own, with a dot and an interval for each series."""
+    shift = np.linspace(-0.24, 0.24, len(series)) if len(series) > 1 else [0.0]
+    for i, one in enumerate(series):
+        known = [(y + shift[i], v) for y, v in enumerate(one.values) if v is not None]
+        ax.errorbar(
+            [mean for _, (mean, _) in known],
+            [y for y, _ in known],
+            xerr=[np.nan_to_num(half) for _, (_, half) in known],
+            fmt=MARKERS[i % len(MARKERS)],
+            ms=5.5,
+            lw=1.4,
+            color=INK if one.hollow else SERIES[i % len(SERIES)],
+            mfc="white" if one.hollow else None,
+            label=one.name,
+        )
+    ax.set_yticks(range(len(labels)), list(labels) if names else [""] * len(labels))
+    ax.set_ylim(len(labels) - 0.5, -0.5)
+    _plain_axes(ax)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting of a curve, and what to write beside it."""
+
+    x: float
+    y: float
+    half: float = float("nan")  # of y's interval
+    note: str = ""
+
+
+def curves(ax: Axes, lines: Mapping[str, Sequence[Point]]) -> None:
+    """A line through the points of each name, in their order; one point alone is a mark."""
+    for i, (name, points) in enumerate(lines.items()):
+        if not points:
+            continue
+        ax.errorbar(
+            [p.x for p in points],
+            [p.y for p in points],
+            yerr=np.nan_to_num([p.half for p in points]),
+            fmt=MARKERS[i % len(MARKERS)] + ("-" if len(points) > 1 else ""),
+            ms=5.5,
+            lw=1.4,
+            color=SERIES[i % len(SERIES)],
+            label=name,
+        )
+        for p in points:
+            ax.annotate(
+                p.note,
+                (p.x, p.y),
+                xytext=(4, 5),
+                textcoords="offset points",
+                size=7.5,
+                color=MUTED,
+                parse_math=False,
+            )
+    _plain_axes(ax)
+
+
+def density(
+    ax: Axes,
+    xs: np.ndarray,
+    ys: np.ndarray,
+    p: np.ndarray,
+    shares: Sequence[float] = (0.95, 0.8, 0.5),
+) -> None:
+    """Areas that hold these shares of a density's mass, the smallest there are, darker inside.
+
+    p (len(xs), len(ys)): the mass of each cell.
+    """
+    order = np.sort(p.reshape(-1))[::-1]
+    held = np.cumsum(order) / order.sum()
+    # the mass of the last cell that a share needs; ties and one heavy cell keep levels apart
+    last = [int(np.searchsorted(held, share)) for share in sorted(shares, reverse=True)]
+    levels = [float(order[min(i, len(order) - 1)]) for i in last]
+    levels = [level * (1 + 1e-9) ** i for i, level in enumerate(levels)]
+    top = max(float(order[0]), levels[-1]) * (1 + 1e-6)
+    # nothing lies beyond the grid: a border of zeros lets an area end where the grid does
+    p = np.pad(p, 1)
+    xs, ys = (np.concatenate([[v[0] - _step(v)], v, [v[-1] + _step(v)]]) for v in (xs, ys))
+    shades = ["#cfe1f2", "#93c4e0", "#4a98c9", "#1764ab"][: len(levels)]
+    ax.contourf(xs, ys, p.T, levels=[*levels, top], colors=shades)
+    ax.contour(xs, ys, p.T, levels=levels, colors="#0b4a85", linewidths=0.6)
+
+
+def _step(values: np.ndarray) -> float:
+    return float(np.diff(values).mean()) if len(values) > 1 else 1.0
+
+
+def save(figure: Figure, path: Path, dpi: int = 130) -> None:
+    """As PNG; the same drawing gives the same file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=dpi, metadata={"Software": None}, facecolor="white")
+
+
+# ---- shared ---------------------------------------------------------------------------------
+
+
+def svg(draw: Callable[[Axes], None], width: float = 5.6, height: float = 3.4) -> str:
+    """What `draw` puts on a fresh pair of axes, as SVG text in the reader's own font.
+
+    width, height: in inches. No pyplot, so that nothing global is touched; the same drawing gives
+    the same text.
+    """
+    style: dict[Any, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "genrecourse",
+        "text.parse_math": False,  # a user's words are words: "$" does not start a formula
+        "font.size": 9,
+    }
+    file = io.StringIO()
+    with rc_context(style), warnings.catch_warnings():
+        # the reader's browser brings the fonts, so that ours need not have every letter
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure = Figure(figsize=(width, height), layout="constrained")
+        draw(figure.add_subplot())
+        figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
+    return file.getvalue().replace("'DejaVu Sans'", "system-ui, 'Segoe UI', Roboto, sans-serif")
+
+
+def _cut(text: str, most: int) -> str:
+    """A text that fits: what it says in brackets goes first, then its end."""
+    if len(text) > most:
+        text = text.split(" (")[0]
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def _write(ax: Axes, x: float, y: float, text: str, colour: str, **style: Any) -> None:
+    # parse_math: "$" is a sign here, not the start of a formula
+    look: dict[str, Any] = {"va": "center", "size": 9, "parse_math": False} | style
+    ax.text(x, y, text, color=colour, **look)
+
+
+def _plain_axes(ax: Axes) -> None:
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(TRACK)
+    ax.tick_params(color=TRACK, labelcolor=MUTED)
+    ax.grid(color=TRACK, lw=0.6, alpha=0.6)
+    ax.set_axisbelow(True)

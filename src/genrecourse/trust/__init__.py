@@ -1,0 +1,1 @@
+"""How far to trust an x_plus, judged from training rows alone."""

@@ -1,0 +1,66 @@
+"""Neighbours: rows of Z that other rows are compared with, on the scale of the cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import TOLERANCE, Array
+
+BLOCK_ENTRIES = 2_000_000  # distances in memory at once: 16 MB, a handful of them
+
+
+class Neighbours:
+    """Rows of Z that others are compared with, on the scale of the cost."""
+
+    def __init__(self, Z: Array, cost: Cost):
+        self.Z = Z
+        self._rows = torch.as_tensor(Z)
+        self._cost = cost
+
+    def nearest(self, Z: Array) -> tuple[Array, np.ndarray]:
+        """(n,) the distance to the nearest row, and (n,) which row that is."""
+        found = [distance.min(dim=1) for distance in self._distances(Z)]
+        return _joined([d for d, _ in found]), _joined([place for _, place in found])
+
+    def holds(self, Z: Array) -> np.ndarray:
+        """(n,) booleans: the row is one of these."""
+        same = np.abs(Z - self.Z[self.nearest(Z)[1]]) <= TOLERANCE
+        return np.asarray(same.all(axis=1))
+
+    def mean_distance(self, Z: Array, k: int) -> Array:
+        """(n,) the mean distance to the k nearest rows; to all where there are fewer."""
+        return _joined([self._smallest(d, k).mean(dim=1) for d in self._distances(Z)])
+
+    def share(self, Z: Array, of: np.ndarray, k: int) -> Array:
+        """(n,) the share of the k nearest rows that are `of` these (booleans over rows).
+
+        Rows as far away as the k-th share the places that are left, so that the answer does not
+        depend on the order of the rows.
+        """
+        k = min(k, len(self.Z))
+        one = torch.as_tensor(of, dtype=torch.float64)
+        shares = []
+        for distance in self._distances(Z):
+            last = self._smallest(distance, k)[:, -1:]
+            nearer = (distance < last - TOLERANCE).double()
+            tied = (distance <= last + TOLERANCE).double() - nearer
+            left = (k - nearer.sum(dim=1)) / tied.sum(dim=1)
+            shares.append((nearer @ one + left * (tied @ one)) / k)
+        return _joined(shares)
+
+    def _smallest(self, distance: torch.Tensor, k: int) -> torch.Tensor:
+        return distance.topk(min(k, len(self.Z)), dim=1, largest=False).values
+
+    def _distances(self, Z: Array) -> Iterator[torch.Tensor]:
+        """Blocks (b, rows): all distances at once would not fit into memory."""
+        size = max(1, BLOCK_ENTRIES // len(self.Z))
+        for i in range(0, len(Z), size):
+            yield self._cost.pairwise(torch.as_tensor(Z[i : i + size]), self._rows)
+
+
+def _joined(parts: list[torch.Tensor]) -> np.ndarray:
+    return torch.cat(parts).numpy() if parts else np.zeros(0)

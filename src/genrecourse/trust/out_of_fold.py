@@ -1,0 +1,112 @@
+"""OutOfFoldScore: how likely the favourable outcome is, by models that did not see the row's own.
+
+Boosted trees, each fitted on all folds but one. A training row is scored by the trees that left its
+fold out; any other row by those that left out the fold of the training row nearest to it, since a
+plan is often a near copy. Rows that are the same stand in one fold. h is not asked: it may have
+memorised the outcomes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.utils.class_weight import compute_sample_weight
+
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import Array
+from genrecourse.trust.judge import RARE
+from genrecourse.trust.neighbours import Neighbours
+from genrecourse.trust.trees import Trees
+
+N_FOLDS = 5
+
+
+class OutOfFoldScore:
+    """Fitted on rows of Z and their outcomes; rows (n, D) -> (n,)."""
+
+    def __init__(self, cost: Cost, seed: int = 0):
+        self.cost, self.seed = cost, seed
+
+    @staticmethod
+    def folds(Z: Array, seed: int) -> np.ndarray:
+        """(n,) the fold of each row; rows that are the same stand in one."""
+        place = np.unique(Z, axis=0, return_inverse=True)[1].reshape(-1)
+        rng = np.random.default_rng([seed, 5])
+        return np.asarray((rng.permutation(place.max() + 1) % N_FOLDS)[place])
+
+    @classmethod
+    def can_fit(cls, Z: Array, favourable: np.ndarray, seed: int) -> bool:
+        """Whether both outcomes are left, whichever fold is held out: with few distinct rows one
+        fold may have all of an outcome."""
+        fold = cls.folds(Z, seed)
+        left = [favourable[fold != f] for f in range(N_FOLDS)]
+        return all(0 < int(each.sum()) < len(each) for each in left)
+
+    def fit(self, Z: Array, favourable: np.ndarray) -> OutOfFoldScore:
+        self.fold_ = self.folds(Z, self.seed)
+        self.trees_: list[Trees] = []
+        self.prior_, self.step_ = np.zeros(N_FOLDS), np.zeros(N_FOLDS)
+        for f in range(N_FOLDS):
+            others = self.fold_ != f
+            self._fit_fold(f, Z[others], favourable[others])
+        return self._ready(Z)
+
+    def _fit_fold(self, f: int, Z: Array, favourable: np.ndarray) -> None:
+        """As the verifier's boosted trees, with larger leaves: a copy's outcome hardly moves it."""
+        rare = min(np.mean(favourable), 1 - np.mean(favourable)) < RARE
+        weight = compute_sample_weight("balanced", favourable) if rare else None
+        model = GradientBoostingClassifier(
+            n_estimators=60,
+            max_depth=4,
+            subsample=0.5,
+            max_features=0.5,
+            min_samples_leaf=20,
+            random_state=self.seed + f,
+        ).fit(Z, favourable, sample_weight=weight)
+        share = np.average(favourable, weights=weight)
+        self.trees_.append(Trees.of(list(model.estimators_[:, 0]), column=0))
+        self.prior_[f] = np.log(share / (1 - share))
+        self.step_[f] = model.learning_rate * len(model.estimators_)
+
+    def _ready(self, Z: Array) -> OutOfFoldScore:
+        self._near = Neighbours(Z, self.cost)
+        return self
+
+    def of_training(self) -> Array:
+        """(n,) the score of each row that it was fitted on."""
+        return self._by_fold(self._near.Z, self.fold_)
+
+    def __call__(self, Z: Array) -> Array:
+        return self._by_fold(Z, self.fold_[self._near.nearest(Z)[1].astype(int)])
+
+    def _by_fold(self, Z: Array, fold: np.ndarray) -> Array:
+        score = np.zeros(len(Z))
+        for f, trees in enumerate(self.trees_):
+            rows = np.flatnonzero(fold == f)
+            if len(rows):
+                score[rows] = expit(self.prior_[f] + self.step_[f] * trees(Z[rows]))
+        return score
+
+    # ---- as arrays ----------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that was learned, without the rows."""
+        parts = {"fold": self.fold_, "prior": self.prior_, "step": self.step_}
+        for f, trees in enumerate(self.trees_):
+            parts |= {f"trees_{f}_{name}": part for name, part in trees.arrays().items()}
+        return parts
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: dict[str, np.ndarray], Z: Array, cost: Cost, seed: int
+    ) -> OutOfFoldScore:
+        """The inverse of `arrays`. Z: the rows that it was fitted on."""
+        score = cls(cost, seed)
+        score.fold_, score.prior_, score.step_ = (arrays[k] for k in ("fold", "prior", "step"))
+        score.trees_ = []
+        for f in range(N_FOLDS):
+            start = f"trees_{f}_"
+            own = {k.removeprefix(start): a for k, a in arrays.items() if k.startswith(start)}
+            score.trees_.append(Trees.from_arrays(own, Z.shape[1]))
+        return score._ready(Z)
