@@ -47,7 +47,9 @@ def fit(case: Case, lam: Any, steps: int | None) -> tuple[GenRe, float]:
     training = Training(steps=steps, patience=None)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*left out of training")
-        method = GenRe(case.h, case.schema, lam=lam, seed=case.seed, training=training, **PLAIN)
+        method = GenRe(
+            case.h, case.schema, lam=lam, random_state=case.seed, training=training, **PLAIN
+        )
         method.fit(case.X, case.y)
     return method, time.process_time() - started
 

@@ -45,7 +45,7 @@ def main() -> None:
         some = np.random.default_rng(options.seed).permutation(len(people))[: options.rows]
         people = people.iloc[np.sort(some)]
     started = time.perf_counter()
-    method = METHODS[options.method](schema=data.schema, seed=options.seed)
+    method = METHODS[options.method](schema=data.schema, random_state=options.seed)
     method.fit(data.X_train, data.y_train)
     fitted = time.perf_counter()
     found = audit(method, people, GROUPS, seed=options.seed)

@@ -62,7 +62,7 @@ Line = dict[str, Any]
 
 def run_ours(name: str, case: Case, few: Case) -> Line:
     started = time.perf_counter()
-    method = METHODS[name](case.h, case.schema, seed=case.seed).fit(case.X, case.y)
+    method = METHODS[name](case.h, case.schema, random_state=case.seed).fit(case.X, case.y)
     fitted, worked = time.perf_counter(), time.process_time()
     X_plus = method.recourse(case.people)
     seconds, worked = time.perf_counter() - fitted, time.process_time() - worked

@@ -24,7 +24,9 @@ def fitted(case: Case, folder: Path | None, method: str = "genre", **params: Any
         return load(kept, classifier=case.h)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*left out of training")
-        found = METHODS[method](case.h, case.schema, seed=case.seed, **params).fit(case.X, case.y)
+        found = METHODS[method](case.h, case.schema, random_state=case.seed, **params).fit(
+            case.X, case.y
+        )
     if kept:
         found.save(kept)
     return found

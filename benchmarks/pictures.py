@@ -32,7 +32,7 @@ def main() -> None:
     figure, axes = plt.subplots(1, len(SETS), figsize=(5 * len(SETS), 4.6))
     for ax, name in zip(axes, SETS, strict=True):
         case = make_case(name, options.seed, rows=options.people)
-        method = METHODS[options.method](case.h, case.schema, seed=options.seed)
+        method = METHODS[options.method](case.h, case.schema, random_state=options.seed)
         X_plus = method.fit(case.X, case.y).recourse(case.people)
         arrows(ax, case.X, case.y, case.people, X_plus, case.h)
         mean = {metric: float(v.mean()) for metric, v in measure(case, X_plus).items()}

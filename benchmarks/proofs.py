@@ -124,7 +124,7 @@ def compare(name: str, rows: int, seed: int, cutoff: float) -> dict[str, Any]:
     y, config = data.y_train, replace(data.h_config, epochs=30)
     h = fit_mlp(X, y, schema, config=config, cutoff=cutoff, seed=seed)
     people = people[~h.accepts(people)].head(rows)
-    method = Nothing(h, schema, seed=seed).fit(X, y)
+    method = Nothing(h, schema, random_state=seed).fit(X, y)
     started = time.perf_counter()
     plans = method.plans(people)
     seconds = time.perf_counter() - started

@@ -16,7 +16,7 @@ def run(seed: int) -> list[Line]:
     lines: list[Line] = []
     for name in DATASETS.values():
         case = make_case(name, seed, rows=ROWS)
-        method = METHODS["tabsyn_svdd"](case.h, case.schema, seed=seed).fit(case.X, case.y)
+        method = METHODS["tabsyn_svdd"](case.h, case.schema, random_state=seed).fit(case.X, case.y)
         assert isinstance(method, TabSynSVDD)
         for lam in LAMBDAS:
             broken = float(method.immutables_broken(case.people, lam=lam).mean())

@@ -82,7 +82,7 @@ def _fitted(method: str, case: Case, steps: int) -> Any:
     params = _params(method, steps)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*rejected rows have no accepted row")
-        made = METHODS[method](case.h, case.schema, seed=case.seed, **params)
+        made = METHODS[method](case.h, case.schema, random_state=case.seed, **params)
         return made.fit(case.X, case.y)
 
 

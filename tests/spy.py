@@ -60,9 +60,9 @@ class Spy(Still):
         *,
         secret: str = "",
         desk: str = "",
-        seed: int = 0,
+        random_state: int = 0,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.secret = secret
         self.desk = desk
 
@@ -78,7 +78,7 @@ class Spy(Still):
         link = Path(tempfile.gettempdir()) / "link"
         return {
             **{f"load {name}": lambda name=name: load_dataset(name) for name in DATASETS},
-            "the whole case": lambda: make_case("moons", self.seed),
+            "the whole case": lambda: make_case("moons", self.random_state),
             "open": lambda: open(secret).read(),
             "open, roundabout": lambda: (
                 (secret.parent / "." / ".." / secret.parent.name).joinpath(secret.name).read_bytes()
@@ -184,9 +184,9 @@ class NativeReader(Still):
         schema: Schema | None = None,
         *,
         secret: str = "",
-        seed: int = 0,
+        random_state: int = 0,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.secret = secret
 
     def _fit(self, rows: TrainingRows) -> None:

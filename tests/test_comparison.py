@@ -71,7 +71,7 @@ def test_a_line_says_what_was_run_and_how_it_went() -> None:
     ours, still, ceiling, *_ = lines = run("chooser", "still")
     case = the_case()
     assert [line["label"] for line in (ours, still, ceiling)] == ["chooser", "still", "ceiling"]
-    X_plus = Chooser(case.h, case.schema, seed=0).fit(case.X, case.y).recourse(case.people)
+    X_plus = Chooser(case.h, case.schema, random_state=0).fit(case.X, case.y).recourse(case.people)
     values = measure(case, X_plus)
     for name, expected in values.items():
         interval = clustered(expected, row_ids(X_plus))
@@ -95,7 +95,7 @@ def test_people_can_be_followed_from_method_to_method() -> None:
     case = the_case()
     told = {}
     for name in ("nnr", "nnr-dplus"):
-        method = METHODS[name](case.h, case.schema, seed=0).fit(case.X, case.y)
+        method = METHODS[name](case.h, case.schema, random_state=0).fit(case.X, case.y)
         told[name] = method.recourse(case.people)
     ours, theirs, still = map(unpack_people, lines[:3])
     same = (told["nnr"] == told["nnr-dplus"]).all(axis=1).to_numpy()

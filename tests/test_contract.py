@@ -53,14 +53,14 @@ class Base(NearestNeighbour):
 
 class StoresMore(Base):
     def __init__(
-        self, classifier: Any = None, schema: Any = None, *, gamma: Any = 0.5, seed: int = 0
+        self, classifier: Any = None, schema: Any = None, *, gamma: Any = 0.5, random_state: int = 0
     ):
-        super().__init__(classifier, schema, gamma=gamma, seed=seed)
+        super().__init__(classifier, schema, gamma=gamma, random_state=random_state)
 
 
 class Converts(Base):
-    def __init__(self, classifier: Any = None, schema: Any = None, *, seed: int = 0):
-        self.classifier, self.schema, self.seed = classifier, schema, str(seed)  # type: ignore[assignment]
+    def __init__(self, classifier: Any = None, schema: Any = None, *, random_state: int = 0):
+        self.classifier, self.schema, self.random_state = classifier, schema, str(random_state)  # type: ignore[assignment]
 
 
 class NoSeed(Base):
@@ -70,7 +70,7 @@ class NoSeed(Base):
 
 class Swallows(Base):
     def __init__(self, classifier: Any = None, schema: Any = None, **anything: Any):
-        super().__init__(classifier, schema, seed=anything.get("seed", 0))
+        super().__init__(classifier, schema, random_state=anything.get("random_state", 0))
 
 
 class CloneIsItself(Base):
@@ -227,7 +227,7 @@ class SeedsGlobally(Base):
 
 class SeedBreaksRules(After):
     def spoil(self, X: pd.DataFrame, X_plus: pd.DataFrame) -> pd.DataFrame:
-        return X_plus.assign(age=X_plus["age"] + (self.seed > 0))
+        return X_plus.assign(age=X_plus["age"] + (self.random_state > 0))
 
 
 class TakesAnything(After):

@@ -1541,7 +1541,7 @@ def test_training_starts_with_an_untrained_encoder_and_decoder_and_moves_both() 
             return _genre(**params).fit(X, y).density_.net.state_dict()
 
     start, again = weights(1, training=still), weights(2, training=still)
-    other, after = weights(1, training=still, seed=1), weights(1)
+    other, after = weights(1, training=still, random_state=1), weights(1)
     names = ["encoder.0.attend.query.weight", "decoder.1.cross.out.weight", "head", "position_x"]
     for name in names:
         assert torch.equal(start[name], again[name])  # same seed, same weights

@@ -152,7 +152,7 @@ def tables(case: Case) -> Iterator[Table]:
     h, schema = case.classifier(X), case.schema
     accepted = h(many) > 0.5
     people = pd.concat([many[~accepted][:REJECTED], many[accepted][:ACCEPTED]])
-    how = {"net": TINY, "gamma": 0.5, "margin": 0.5, "seed": case.seed, **case.method}
+    how = {"net": TINY, "gamma": 0.5, "margin": 0.5, "random_state": case.seed, **case.method}
     # a verifier takes longer to fit than all the rest: only for those who select by it
     genre = GenRe(h, schema, refine=how["select"] == "verified", **how)
     for method in (genre, NearestNeighbour(h, schema, n_bins=case.method["n_bins"])):

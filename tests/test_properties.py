@@ -105,7 +105,7 @@ def _recourse_keeps_the_rules(case: Case, tally: Tally) -> None:
     accepted = h(many) > 0.5
     people = pd.concat([many[~accepted][:PEOPLE], many[accepted][:10]])
     rejected = ~(h(people) > 0.5)
-    genre = GenRe(h, schema, net=TINY, gamma=0.5, margin=0.5, seed=case.seed, **case.method)
+    genre = GenRe(h, schema, net=TINY, gamma=0.5, margin=0.5, random_state=case.seed, **case.method)
     nearest = NearestNeighbour(h, schema, n_bins=case.method["n_bins"])
     for method in (genre, nearest):
         who = type(method).__name__

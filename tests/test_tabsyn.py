@@ -381,7 +381,7 @@ def test_broken_immutables_are_counted_before_they_are_pinned() -> None:
     method, people = tiny("tabsyn_svdd"), EXAMPLE.people
     told = method.immutables_broken(people)
     F = method.encoder_.features(people)
-    drawn = method._guided(F, KeyedNoise(method.seed))
+    drawn = method._guided(F, KeyedNoise(method.random_state))
     fixed = [method.schema_.names.index(name) for name in ("age", "sex")]
     assert told.tolist() == (np.abs(drawn - F)[:, fixed] > 1e-9).any(axis=1).tolist()
     assert told.any()  # an age of sixty values is hardly ever met

@@ -30,7 +30,7 @@ def forest() -> Any:
 
 @pytest.fixture(scope="module")
 def verifier() -> Verifier:
-    return Verifier(seed=0).fit(Z, Y, np.where(Y, 0.9, 0.1), ALL)
+    return Verifier(random_state=0).fit(Z, Y, np.where(Y, 0.9, 0.1), ALL)
 
 
 # ---- trees ---------------------------------------------------------------------------------------

@@ -75,7 +75,9 @@ class Runs:
         self.closed = list(closed)
         if task.maker in self.broken:
             raise MethodError("it broke")
-        method = task.maker(task.h, task.schema, seed=task.seed, **task.params).fit(task.X, task.y)
+        method = task.maker(task.h, task.schema, random_state=task.seed, **task.params).fit(
+            task.X, task.y
+        )
         answers = {k: Answer(method.recourse(people, **ask), 0.5, None) for k, ask in asks.items()}
         return Run(0.25, getattr(method, "fit_report_", {}), answers, ["a note"])
 

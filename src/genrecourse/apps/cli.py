@@ -256,7 +256,7 @@ def fit(
     if given is None:
         _remark(said.lint(X) if said else found.lint(X))
     h = _classifier(classifier, favourable, cutoff, score_range, y, said)
-    fitted = METHODS[method](h, found, seed=seed)
+    fitted = METHODS[method](h, found, random_state=seed)
     if "progress" in fitted.get_params():
         fitted.set_params(progress=err.is_terminal)
     _check_output(output)

@@ -55,7 +55,7 @@ def run_demo(
         "rows. What would change its decision, of what a bank may ask for?"
     )
     with _step(console, "GenRe learns from the people who were accepted", live=False):
-        method = GenRe(case.h, case.schema, seed=seed, progress=console.is_terminal)
+        method = GenRe(case.h, case.schema, random_state=seed, progress=console.is_terminal)
         method.fit(case.X, case.y)
     with _step(console, f"plans, of which these are the first {people}"):
         plans = method.plans(case.people.iloc[:people], PLANS, **policy.request)
@@ -107,7 +107,7 @@ def _step(console: Console, what: str, live: bool = True) -> Iterator[None]:
 
 
 def _scores(case: Case, method: GenRe, policy: Policy) -> pd.DataFrame:
-    nearest = METHODS["nnr-auto"](case.h, case.schema, seed=case.seed).fit(case.X, case.y)
+    nearest = METHODS["nnr-auto"](case.h, case.schema, random_state=case.seed).fit(case.X, case.y)
     asked = {"constraints": policy.constraints}
     found = {
         "GenRe": method.recourse(case.people, **asked),

@@ -463,7 +463,7 @@ def check_parameters(subject: Subject) -> None:
     """`get_params` and `set_params` see every argument, classifier, schema and seed among them."""
     method = subject.new()
     params = method.get_params(deep=False)
-    for name in ("classifier", "schema", "seed"):
+    for name in ("classifier", "schema", "random_state"):
         subject.require(name in params, f"has no parameter '{name}'")
     subject.require(params["classifier"] is subject.h, "get_params gives another classifier")
     for name, value in subject.params.items():
@@ -754,7 +754,7 @@ def check_same_seed(subject: Subject) -> None:
 
 def check_other_seed(subject: Subject) -> None:
     """Another seed may give other rows; they keep the rules as well."""
-    other = subject.new(seed=7)
+    other = subject.new(random_state=7)
     subject.fit(other)
     subject.require_rules(subject.people, other.recourse(subject.people), "recourse with seed 7")
 

@@ -294,7 +294,7 @@ class DensityMethod(VerifiedMethod):
         request: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
         self._check_request("sample", {**request, "n_draws": n})
         Z, rules = self.encoder_.encode(X), self._compiled(constraints, X)
-        draws = self._draw(Z, KeyedNoise(self.seed), n=n, request=rules, **request)
+        draws = self._draw(Z, KeyedNoise(self.random_state), n=n, request=rules, **request)
         Z_plus = self.encoder_.from_features(draws.F.reshape(len(X) * n, -1))
         return self._long(X, Z_plus, "draw")
 
@@ -324,7 +324,9 @@ class DensityMethod(VerifiedMethod):
         self._check_request("draws", {**request, "n_draws": n})
         Z, rules = self.encoder_.encode(X), self._compiled(constraints, X)
         n = self._n_drawn(n, rules)
-        draws = self._draw(Z, KeyedNoise(self.seed), n=n, request=rules, all_found=True, **request)
+        draws = self._draw(
+            Z, KeyedNoise(self.random_state), n=n, request=rules, all_found=True, **request
+        )
         known = self._known(Z, draws)
         Z_plus = self.encoder_.from_features(draws.F.reshape(len(X) * n, -1))
         columns = {

@@ -110,7 +110,7 @@ def pair_up(
     known = (Z, F, method.targets_, method.encoder_, method.rules_)
     pairs: Pairs | AnyLamPairs
     if lam == "any":
-        rng = np.random.default_rng([method.seed, 3, len(sources)])
+        rng = np.random.default_rng([method.random_state, 3, len(sources)])
         pairs = make_any_lam_pairs(*known, n_draws=-(-seen // max(1, len(sources))), rng=rng)
     else:
         pairs = make_pairs(*known, lam=lam, top_k=top_k)
@@ -206,6 +206,6 @@ def refined(method: VerifiedMethod, drawn: TensorPairs) -> Refined:
     """Some draws of every pair's Q, refined once for all epochs."""
     each = min(max(REFINED // len(drawn), 1), REFINED_EACH)
     order = np.repeat(np.arange(len(drawn))[:REFINED], each)
-    x, x_plus, *lam = drawn(order, np.random.default_rng([method.seed, 4]))
+    x, x_plus, *lam = drawn(order, np.random.default_rng([method.random_state, 4]))
     better = method._closer(x.numpy(), x_plus.numpy(), method.safety)
     return Refined((x, torch.as_tensor(better), *lam), drawn.n_sources)

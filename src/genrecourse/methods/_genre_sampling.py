@@ -60,7 +60,7 @@ def _tried(
     every = np.arange(len(Z))
     lines, chosen = [], []
     for temperature in temperatures:
-        draws = method._offers(Z, method._draw(Z, KeyedNoise(method.seed), temperature))
+        draws = method._offers(Z, method._draw(Z, KeyedNoise(method.random_state), temperature))
         known = method._known(Z, draws)
         for margin in margins:
             pick = method._select(draws, known, margin, method.safety)

@@ -77,7 +77,7 @@ def make_density(
     seen = torch.as_tensor(method.blank_.features(rows.F))
     knots = make_knots(seen, torch.as_tensor(is_number), n_levels)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(method.seed)
+        torch.manual_seed(method.random_state)
         built = RecourseNet(net, knots, torch.as_tensor(decoded), made.n_choices, lam=lam)
     weights = torch.tensor([f.cost_weight for f in schema])[decoded]
     return RecourseDensity(built, made, method.rules_, weights, keep=keep)
@@ -92,7 +92,7 @@ def train_density(
     progress: bool,
 ) -> dict[str, Any]:
     """Algorithm 1, lines 4-9, on the method's density; and what is to be said of it."""
-    density, seed = method.density_, method.seed
+    density, seed = method.density_, method.random_state
     generator = torch.Generator().manual_seed(seed)
     fixed = np.random.default_rng([seed, 2])
     held_pair = _shown(method, watched(np.arange(len(watched))[:WATCHED], fixed))
@@ -118,7 +118,7 @@ def train_density(
 
 def _batches(method: DensityMethod, drawn: TensorPairs, size: int) -> Iterator[Pair]:
     """Minibatches without end, every source once an epoch; an error where none has a pair left."""
-    rng = np.random.default_rng([method.seed, 1])
+    rng = np.random.default_rng([method.random_state, 1])
     barren = 0
     while barren < BARREN:
         order = rng.permutation(len(drawn))

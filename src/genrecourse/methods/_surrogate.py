@@ -127,7 +127,7 @@ def _kind(h: Classifier) -> str:
 
 def _fit_stand_in(method: Method, rows: TrainingRows) -> StandIn:
     """Cross-entropy with h's confidence as the target, on training rows and on mixtures of them."""
-    rng = np.random.default_rng(method.seed)
+    rng = np.random.default_rng(method.random_state)
     order = rng.permutation(len(rows.Z))
     n_held = max(1, round(HELD_OUT * len(order)))
     held, used = order[:n_held], order[n_held:][:ASKED]
@@ -135,7 +135,7 @@ def _fit_stand_in(method: Method, rows: TrainingRows) -> StandIn:
         used = order
     Z, confidence = _with_mixtures(method, rows.F[used], rows.confidence[used], rng)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(method.seed)
+        torch.manual_seed(method.random_state)
         network = MLP(Z.shape[1], HIDDEN)
     inputs = torch.as_tensor(Z, dtype=torch.float32)
     target = torch.as_tensor(confidence, dtype=torch.float32)
@@ -144,7 +144,12 @@ def _fit_stand_in(method: Method, rows: TrainingRows) -> StandIn:
         return binary_cross_entropy_with_logits(network.logits(inputs[some]), target[some])
 
     steps = min(max(EPOCHS * len(Z) // BATCH, LEAST), MOST)
-    train(network, loss, _batches(len(Z), method.seed), TrainingPlan(steps, RATE, eval_every=0))
+    train(
+        network,
+        loss,
+        _batches(len(Z), method.random_state),
+        TrainingPlan(steps, RATE, eval_every=0),
+    )
     with torch.no_grad():
         found = network.logits(torch.as_tensor(rows.Z[held], dtype=torch.float32)).numpy() > 0
     return StandIn(network, float(np.mean(found == (rows.confidence[held] > 0.5))))

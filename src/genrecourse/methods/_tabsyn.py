@@ -180,7 +180,7 @@ class TabSynMethod(Method):
             self.encoder_,
             self.vae,
             self.denoiser,
-            seed=self.seed,
+            seed=self.random_state,
             progress=self.progress,
         )
         self.fit_report_: dict[str, Any] = {

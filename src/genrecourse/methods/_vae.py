@@ -187,9 +187,9 @@ def fit_vae(
     """
     method._check_changeable()
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(method.seed)
+        torch.manual_seed(method.random_state)
         vae = _make(method, make, config)
-    report = _train(vae, tensors, config, method.seed)
+    report = _train(vae, tensors, config, method.random_state)
     return vae, {"seconds": {"vae": round(report.seconds, 3)}, "steps": report.steps}
 
 

@@ -42,7 +42,7 @@ class VerifiedMethod(Method):
     # ---- fit ----------------------------------------------------------------------------------
 
     def _judge(self, rows: TrainingRows) -> CrossFittedJudge:
-        judge = CrossFittedJudge(self.seed, blank=self.blank_.rows)
+        judge = CrossFittedJudge(self.random_state, blank=self.blank_.rows)
         judge.fit(rows.Z, rows.favourable)
         return judge
 
@@ -64,12 +64,12 @@ class VerifiedMethod(Method):
             self.rules_,
             lam=lam,
             n_bins=self.n_bins,
-            seed=self.seed,
+            seed=self.random_state,
         )
 
     def _fit_verifier(self, rows: TrainingRows) -> Verifier:
         numbers = self.encoder_.number_columns(~self.blank_.mask)
-        verifier = Verifier(self.seed, self.blank_.rows)
+        verifier = Verifier(self.random_state, self.blank_.rows)
         return verifier.fit(rows.Z, rows.favourable, rows.confidence, numbers)
 
     # ---- recourse -----------------------------------------------------------------------------

@@ -72,7 +72,7 @@ class Method(BaseEstimator):
     classifier: a `Classifier`, or any model that one can wrap; None: the paper's MLP, trained in
         `fit` from X and y.
     schema: a `Schema`; None: inferred from X.
-    seed: decides everything random; the same seed, row and version give the same recourse.
+    random_state: decides everything random; the same one, row and version give the same recourse.
     """
 
     # parameters that are dataclasses, so that a model file can name their fields and nothing else
@@ -83,10 +83,12 @@ class Method(BaseEstimator):
     # method is given rows with the same protected values for everybody, and h settles for it
     _knows_roles: ClassVar[bool] = False
 
-    def __init__(self, classifier: Any = None, schema: Schema | None = None, *, seed: int = 0):
+    def __init__(
+        self, classifier: Any = None, schema: Schema | None = None, *, random_state: int = 0
+    ):
         self.classifier = classifier
         self.schema = schema
-        self.seed = seed
+        self.random_state = random_state
 
     def __sklearn_clone__(self) -> Method:
         # scikit-learn's clone would forget what a fitted classifier has learned
@@ -146,7 +148,7 @@ class Method(BaseEstimator):
         if y is not None:
             rejected = rows.confidence <= 0.5
             self._ground = PromiseData.some(
-                rows.Z, favourable, rejected, self.cost_, self.seed, self.blank_.rows
+                rows.Z, favourable, rejected, self.cost_, self.random_state, self.blank_.rows
             )
         self._levels: dict[str, list[ThresholdTest]] = {}
         self._fit(rows)
@@ -184,7 +186,7 @@ class Method(BaseEstimator):
         for places, mine in parted(rules, people):
             rows = people[places]
             told = {} if mine is None else {"constraints": mine}
-            found = self._answer(Z[rows], KeyedNoise(self.seed), **request, **told)
+            found = self._answer(Z[rows], KeyedNoise(self.random_state), **request, **told)
             Z_plus[rows] = self._legal(Z[rows], found, mine)
         return self.encoder_.decode(Z_plus, like=X)
 
@@ -277,7 +279,7 @@ class Method(BaseEstimator):
         method.observed_ = ObservedValues(tuple(menu[str(j)] for j in range(len(schema))))
         method._probe, method._probe_scores, method._like = probe, scores, probe.iloc[:1]
         ground, learned = artifact.within("ground", arrays), artifact.within("levels", arrays)
-        about = (method.cost_, method.seed, method.blank_.rows)
+        about = (method.cost_, method.random_state, method.blank_.rows)
         method._ground = PromiseData.from_arrays(ground, *about) if ground else None
         method._levels = {AS_FITTED: tests_from_arrays(learned)} if learned else {}
         method.policy_ = Policy.unpack(meta["policy"]) if meta.get("policy") else None
@@ -508,7 +510,7 @@ class Method(BaseEstimator):
             self.schema_,
             favourable=wrapped.favourable,
             cutoff=wrapped.cutoff,
-            seed=self.seed,
+            seed=self.random_state,
             progress=getattr(self, "progress", False),
         )
 

@@ -54,9 +54,9 @@ class CCHVAE(Method):
         step: float = 0.1,
         max_iterations: int = 1000,
         vae: VAEConfig = VAEConfig(),  # noqa: B008 - frozen
-        seed: int = 0,
+        random_state: int = 0,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.n_draws = n_draws
         self.step = step
         self.max_iterations = max_iterations

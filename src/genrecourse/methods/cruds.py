@@ -57,9 +57,9 @@ class CRUDS(LatentDescent):
         steps: int = 2000,
         independence: float = 10.0,
         vae: VAEConfig = VAEConfig(),  # noqa: B008 - frozen
-        seed: int = 0,
+        random_state: int = 0,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.lam = lam
         self.lr = lr
         self.steps = steps

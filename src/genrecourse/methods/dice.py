@@ -59,9 +59,9 @@ class DiCE(GradientMethod):
         lr: float = 0.05,
         steps: int = 1000,
         sparse: bool = True,
-        seed: int = 0,
+        random_state: int = 0,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.k = k
         self.lam1 = lam1
         self.lam2 = lam2
@@ -94,7 +94,7 @@ class DiCE(GradientMethod):
         rejected = ~self.classifier_.accepts(self._ordered(X))
         points = np.repeat(Z[:, None, :], k, axis=1)
         if rejected.any():
-            points[rejected] = self._points(Z[rejected], KeyedNoise(self.seed), k)
+            points[rejected] = self._points(Z[rejected], KeyedNoise(self.random_state), k)
         return self._long(X, points.reshape(len(X) * k, -1), "choice")
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:

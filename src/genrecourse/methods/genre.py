@@ -134,10 +134,10 @@ class GenRe(DensityMethod):
         sources: Literal["labelled", "rejected"] = "labelled",
         net: NetConfig = COMPACT,
         training: Training = Training(),  # noqa: B008 - frozen
-        seed: int = 0,
+        random_state: int = 0,
         progress: bool = False,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.lam = lam
         self.gamma = gamma
         self.temperature = temperature
@@ -177,7 +177,7 @@ class GenRe(DensityMethod):
         clock = _Clock()
         self.fit_report_: dict[str, Any] = {"seconds": clock.seconds}
         self._check_settings()
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         fitted, held = split = self._split_sources(rows, rng)
         looked_at = np.concatenate([held, fitted])[:LOOKED_AT]
         judge = None

@@ -48,9 +48,9 @@ class GrowingSpheres(Method):
         n_draws: int = 1000,
         step: float = 0.2,
         sparse: bool = True,
-        seed: int = 0,
+        random_state: int = 0,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.n_draws = n_draws
         self.step = step
         self.sparse = sparse

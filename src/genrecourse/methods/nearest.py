@@ -47,9 +47,9 @@ class NearestNeighbour(VerifiedMethod):
         safety: float = 0.5,
         lam: float = 5.0,
         n_bins: int = 50,
-        seed: int = 0,
+        random_state: int = 0,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.gamma = gamma
         self.labelled = labelled
         self.refine = refine
@@ -84,7 +84,7 @@ class NearestNeighbour(VerifiedMethod):
         """Choose gamma and leave out what a judge does not vouch for, as GenRe does."""
         judge, accepted = self._judge(rows), np.flatnonzero(keep)
         rejected = np.flatnonzero(~rows.favourable & (rows.confidence <= 0.5))
-        some = np.random.default_rng(self.seed).permutation(rejected)[:LOOKED_AT]
+        some = np.random.default_rng(self.random_state).permutation(rejected)[:LOOKED_AT]
         self.gamma_, _ = self._best_gamma(rows, some, accepted, judge, self.lam)
         found = clean(rows, accepted, judge, self.rules_)
         return np.isin(np.arange(len(keep)), found)

@@ -55,9 +55,9 @@ class Probe(GradientMethod):
         lr: float = 0.01,
         steps: int = 200,
         rounds: int = 5,
-        seed: int = 0,
+        random_state: int = 0,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.target = target
         self.s2 = s2
         self.lam = lam

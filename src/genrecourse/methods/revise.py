@@ -39,9 +39,9 @@ class Revise(LatentDescent):
         lr: float = 0.1,
         steps: int = 1500,
         vae: VAEConfig = VAEConfig(),  # noqa: B008 - frozen
-        seed: int = 0,
+        random_state: int = 0,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.lam = lam
         self.lr = lr
         self.steps = steps

@@ -60,9 +60,9 @@ class ROAR(Method):
         n_neighbours: int = 500,
         lr: float = 0.01,
         steps: int = 1000,
-        seed: int = 0,
+        random_state: int = 0,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.delta = delta
         self.lam = lam
         self.n_neighbours = n_neighbours

@@ -65,10 +65,10 @@ class TabSynQ(TabSynMethod):
         churn: float = 0.0,
         vae: TabSynVAEConfig = TabSynVAEConfig(),  # noqa: B008 - frozen
         denoiser: DenoiserConfig = DenoiserConfig(),  # noqa: B008 - frozen
-        seed: int = 0,
+        random_state: int = 0,
         progress: bool = False,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.lam = lam
         self.gamma = gamma
         self.n_rows = n_rows
@@ -84,7 +84,7 @@ class TabSynQ(TabSynMethod):
         n = len(rows.F) if self.n_rows is None else self.n_rows
         check_count(self._where("fit"), "n_rows", n)
         self._fit_tabsyn(rows)
-        noise = KeyedNoise(self.seed)
+        noise = KeyedNoise(self.random_state)
         keys = noise.keys(np.arange(n, dtype=float)[:, None])
         F = self.tabsyn_.sample(keys, noise, steps=self.steps, churn=self.churn)
         sure = self._confidence(self.encoder_.from_features(F)) > self.gamma

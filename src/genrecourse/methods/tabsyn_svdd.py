@@ -63,10 +63,10 @@ class TabSynSVDD(TabSynMethod):
         churn: float = 1.0,
         vae: TabSynVAEConfig = TabSynVAEConfig(),  # noqa: B008 - frozen
         denoiser: DenoiserConfig = DenoiserConfig(),  # noqa: B008 - frozen
-        seed: int = 0,
+        random_state: int = 0,
         progress: bool = False,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.lam = lam
         self.gamma = gamma
         self.n_proposals = n_proposals
@@ -80,7 +80,7 @@ class TabSynSVDD(TabSynMethod):
         check_count(self._where("fit"), "n_proposals", self.n_proposals)
         self._fit_tabsyn(rows)
         rejected = np.flatnonzero(rows.confidence <= 0.5)
-        some = np.random.default_rng(self.seed).permutation(rejected)[:LOOKED_AT]
+        some = np.random.default_rng(self.random_state).permutation(rejected)[:LOOKED_AT]
         if len(some):
             broken = self._broken(rows.F[some])
             self.fit_report_["immutables_broken"] = {
@@ -117,7 +117,7 @@ class TabSynSVDD(TabSynMethod):
         return pd.Series(self._broken(self.encoder_.features(X), lam), index=X.index)
 
     def _broken(self, F: Array, lam: float | None = None) -> np.ndarray:
-        F_plus, fixed = self._guided(F, KeyedNoise(self.seed), lam), self.rules_.matched
+        F_plus, fixed = self._guided(F, KeyedNoise(self.random_state), lam), self.rules_.matched
         return np.asarray(~unchanged(F[:, fixed], F_plus[:, fixed]).all(axis=1))
 
 

@@ -64,9 +64,9 @@ class TAP(GradientMethod):
         verifier_lr: float = 1e-4,
         batch_size: int = 128,
         max_batches: int = 20_000,
-        seed: int = 0,
+        random_state: int = 0,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.lam = lam
         self.lr = lr
         self.steps = steps
@@ -106,7 +106,7 @@ class TAP(GradientMethod):
     # ---- the verifier -------------------------------------------------------------------------
 
     def _fit_verifier_of_pairs(self, rows: TrainingRows) -> None:
-        order = np.random.default_rng(self.seed).permutation(len(rows.Z))
+        order = np.random.default_rng(self.random_state).permutation(len(rows.Z))
         used = order[round(HELD_OUT * len(order)) :]
         if np.unique(rows.favourable[used]).size < 2:
             raise UserError(
@@ -114,7 +114,7 @@ class TAP(GradientMethod):
                 "favourable; a verifier needs pairs of both outcomes to learn from"
             )
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+            torch.manual_seed(self.random_state)
             self.pair_verifier_ = MLP(2 * rows.Z.shape[1], HIDDEN)
 
         def loss(batch: tuple[Tensor, Tensor]) -> Tensor:
@@ -127,13 +127,15 @@ class TAP(GradientMethod):
             schedule="constant",
             eval_every=0,
         )
-        pairs = _pairs(rows.Z[used], rows.favourable[used], self.batch_size, self.seed)
+        pairs = _pairs(rows.Z[used], rows.favourable[used], self.batch_size, self.random_state)
         done = train(self.pair_verifier_, loss, pairs, plan)
         held = order[: len(order) - len(used)]
         report: dict[str, float] = {"batches": done.steps}
         self.fit_report_ = {"verifier": report}
         if np.unique(rows.favourable[held]).size == 2:
-            both, differ = next(_pairs(rows.Z[held], rows.favourable[held], 4096, self.seed))
+            both, differ = next(
+                _pairs(rows.Z[held], rows.favourable[held], 4096, self.random_state)
+            )
             with torch.no_grad():
                 right = ((self.pair_verifier_(both) > 0.5) == (differ > 0.5)).double().mean()
             report["right_on_held_out_pairs"] = round(float(right), 4)

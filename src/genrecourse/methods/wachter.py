@@ -45,9 +45,9 @@ class Wachter(GradientMethod):
         lr: float = 0.01,
         steps: int = 1000,
         rounds: int = 5,
-        seed: int = 0,
+        random_state: int = 0,
     ):
-        super().__init__(classifier, schema, seed=seed)
+        super().__init__(classifier, schema, random_state=random_state)
         self.lam = lam
         self.lr = lr
         self.steps = steps

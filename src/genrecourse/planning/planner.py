@@ -104,7 +104,7 @@ class Planner:
         for rows, mine in parted(rules, gate.rejected):
             people = gate.rejected[rows]
             told = {"constraints": mine} if mine is not None and is_told else {}
-            noise = KeyedNoise(method.seed)
+            noise = KeyedNoise(method.random_state)
             found = method._several(self.Z[people], noise, n, **self.request, **told)
             parts.append(self._within_rules(people, found))
             order.append(rows)
@@ -324,7 +324,7 @@ def enduring(method: Method, gate: PlanChecker, plans: Plans) -> Plans:
         lambda noisy: _confidence_settled(method, before, noisy),
         Z,
         moves,
-        method.seed,
+        method.random_state,
         method.blank_.rows,
     )
     verifier = getattr(method, "verifier_", None)

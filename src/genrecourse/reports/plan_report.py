@@ -317,7 +317,7 @@ def _made(method: Method, rules: PerPerson, facts: Mapping[str, str], words: Wor
         name["advances"]: that("advances"),
         name["derived"]: that("derived"),
         **facts,
-        name["seed"]: str(method.seed),
+        name["seed"]: str(method.random_state),
         name["versions"]: ", ".join(
             [f"Python {platform.python_version()}", *(f"{p} {version(p)}" for p in packages)]
         ),

@@ -38,13 +38,13 @@ class Judge:
 
     def __init__(
         self,
-        seed: int = 0,
+        random_state: int = 0,
         *,
         balanced: bool = True,
         min_leaf: int = 1,
         calibrated: bool = True,
     ):
-        self.seed = seed
+        self.random_state = random_state
         self.balanced = balanced
         self.min_leaf = min_leaf
         self.calibrated = calibrated
@@ -57,7 +57,7 @@ class Judge:
                 "or more of each outcome"
             )
         self.forest_ = RandomForestClassifier(
-            min_samples_leaf=self.min_leaf, random_state=self.seed, n_jobs=n_jobs(len(Z))
+            min_samples_leaf=self.min_leaf, random_state=self.random_state, n_jobs=n_jobs(len(Z))
         )
         if self.calibrated:
             self.forest_ = CalibratedClassifierCV(
@@ -117,7 +117,7 @@ class CrossFittedJudge:
 
     def __init__(
         self,
-        seed: int = 0,
+        random_state: int = 0,
         *,
         n_folds: int = 5,
         balanced: bool | None = None,  # None: where an outcome is rare
@@ -126,7 +126,7 @@ class CrossFittedJudge:
         copies_together: bool = False,
         blank: Callable[[Array], Array] = as_it_is,
     ):
-        self.seed = seed
+        self.random_state = random_state
         self.n_folds = n_folds
         self.balanced = balanced
         self.min_leaf = min_leaf
@@ -154,7 +154,7 @@ class CrossFittedJudge:
             place = np.unique(Z, axis=0, return_inverse=True)[1].reshape(-1)
         # of rows that are the same, the outcome that most of them had
         label = np.bincount(place, weights=y) > 0.5 * np.bincount(place)
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         fold = np.zeros(len(label), dtype=int)
         for outcome in (False, True):
             rows = rng.permutation(np.flatnonzero(label == outcome))
@@ -164,7 +164,7 @@ class CrossFittedJudge:
     def _fit_judges(self, Z: Array, y: np.ndarray, *, balanced: bool) -> list[Judge]:
         return [
             Judge(
-                self.seed + f,
+                self.random_state + f,
                 balanced=balanced,
                 min_leaf=self.min_leaf,
                 calibrated=self.calibrated,

@@ -25,8 +25,8 @@ N_FOLDS = 5
 class OutOfFoldScore:
     """Fitted on rows of Z and their outcomes; rows (n, D) -> (n,)."""
 
-    def __init__(self, cost: Cost, seed: int = 0):
-        self.cost, self.seed = cost, seed
+    def __init__(self, cost: Cost, random_state: int = 0):
+        self.cost, self.random_state = cost, random_state
 
     @staticmethod
     def folds(Z: Array, seed: int) -> np.ndarray:
@@ -44,7 +44,7 @@ class OutOfFoldScore:
         return all(0 < int(each.sum()) < len(each) for each in left)
 
     def fit(self, Z: Array, favourable: np.ndarray) -> OutOfFoldScore:
-        self.fold_ = self.folds(Z, self.seed)
+        self.fold_ = self.folds(Z, self.random_state)
         self.trees_: list[Trees] = []
         self.prior_, self.step_ = np.zeros(N_FOLDS), np.zeros(N_FOLDS)
         for f in range(N_FOLDS):
@@ -62,7 +62,7 @@ class OutOfFoldScore:
             subsample=0.5,
             max_features=0.5,
             min_samples_leaf=20,
-            random_state=self.seed + f,
+            random_state=self.random_state + f,
         ).fit(Z, favourable, sample_weight=weight)
         share = np.average(favourable, weights=weight)
         self.trees_.append(Trees.of(list(model.estimators_[:, 0]), column=0))

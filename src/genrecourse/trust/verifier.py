@@ -71,8 +71,8 @@ class Verifier:
     is given with it and may rest on all of it.
     """
 
-    def __init__(self, seed: int = 0, blank: Callable[[Array], Array] = as_it_is):
-        self.seed = seed
+    def __init__(self, random_state: int = 0, blank: Callable[[Array], Array] = as_it_is):
+        self.random_state = random_state
         self.blank = blank
 
     def fit(
@@ -83,7 +83,7 @@ class Verifier:
         rare = min(np.mean(favourable), 1 - np.mean(favourable)) < RARE
         weight = compute_sample_weight("balanced", favourable) if rare else None
         forest = RandomForestClassifier(
-            min_samples_leaf=3, random_state=self.seed, n_jobs=n_jobs(len(Z))
+            min_samples_leaf=3, random_state=self.random_state, n_jobs=n_jobs(len(Z))
         )
         forest.fit(Z, favourable, sample_weight=weight)
         boosted = GradientBoostingClassifier(
@@ -92,7 +92,7 @@ class Verifier:
             subsample=0.5,
             max_features=0.5,
             min_samples_leaf=10,
-            random_state=self.seed,
+            random_state=self.random_state,
         )
         boosted.fit(Z, favourable, sample_weight=weight)
         self.forest_ = Trees.of(forest.estimators_, column=1)
@@ -104,8 +104,10 @@ class Verifier:
         seen = favourable & (confidence > 0.5)
         # two readings of "accepted people": those who were, and those who most likely would be
         self.like_ = [Z[seen], Z[likely]]
-        self.retrained_ = fit_retrained(Z, favourable, confidence > 0.5, self.seed)
-        draws = np.random.default_rng(self.seed).normal(scale=NOISE, size=(N_NOISE, Z.shape[1]))
+        self.retrained_ = fit_retrained(Z, favourable, confidence > 0.5, self.random_state)
+        draws = np.random.default_rng(self.random_state).normal(
+            scale=NOISE, size=(N_NOISE, Z.shape[1])
+        )
         draws = np.concatenate([draws, -draws])  # so that no direction is favoured
         self.noise_ = np.where(np.isin(np.arange(Z.shape[1]), numbers), draws, 0.0)
         return self._ready()

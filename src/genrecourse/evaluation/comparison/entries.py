@@ -30,7 +30,7 @@ from genrecourse.model.artifact import pack
 
 PACKAGE = Path(genrecourse.methods.__file__).parents[1]
 BOUNDS = ("ceiling", "accepted")  # no methods: what copying can reach, and people accepted as is
-GIVEN = ("classifier", "schema", "seed", "progress")  # parameters that the comparison gives
+GIVEN = ("classifier", "schema", "random_state", "progress")  # parameters that the comparison gives
 # Modules that run, show or store, and decide no result; all others are the source of one. What is
 # compared is `recourse`: what `plans` puts around it decides none either.
 SHOWS = (

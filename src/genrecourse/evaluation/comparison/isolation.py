@@ -194,7 +194,9 @@ def _child(pipe: Connection, fence: Fence) -> None:
 def _work(pipe: Connection) -> None:
     task: Task = pickle.loads(pipe.recv_bytes())
     started = time.perf_counter()
-    method = task.maker(task.h, task.schema, seed=task.seed, **task.params).fit(task.X, task.y)
+    method = task.maker(task.h, task.schema, random_state=task.seed, **task.params).fit(
+        task.X, task.y
+    )
     seconds = time.perf_counter() - started
     _say(pipe, seconds=seconds, report=_report(method))
     people, asks = pickle.loads(pipe.recv_bytes())
