@@ -22,6 +22,11 @@ PEOPLE = 500  # who are helped at once: bounds memory
 KNOWN = 0.9  # of the training rows that are asked about: in a table of few values some recur
 CHANGE = "change: "  # before a feature's name: the share whose plan changes it
 
+NO_CAUSE = (
+    "A difference says that the groups differ in this table, more than the choice of people "
+    "explains. It does not say why: the groups differ in other things as well."
+)
+
 
 @dataclass(frozen=True)
 class Metric:
