@@ -32,7 +32,7 @@ def as_json(X: pd.DataFrame) -> dict[str, Any]:
 
 def write(folder: Path) -> None:
     """Fit each method on the messy table and save it with the recourse it gives to some people."""
-    (X, y), (X_new, _) = messy_table(420, 0), messy_table(120, 1)
+    (X, y), (X_new, _) = messy_table(160, 0), messy_table(30, 1)
     answers: dict[str, Any] = {"processor": processor()}
     for name in NAMES:
         small = GenRe._test_params() if name == "genre" else {}
