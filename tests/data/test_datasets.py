@@ -129,7 +129,7 @@ def test_training_rows_hold_every_level(name: str) -> None:
 )
 def test_embedded_files_are_the_documented_ones(name: str, sha256: str) -> None:
     """The CSV is hashed, not the file: another zlib may compress the same text differently."""
-    folder = files("genrecourse") / "data"
+    folder = files("genrecourse") / "data" / "embedded"
     text = gzip.decompress((folder / f"{name}.csv.gz").read_bytes())
     assert hashlib.sha256(text).hexdigest() == sha256
     assert sha256 in (folder / "README.md").read_text(encoding="utf-8")
