@@ -27,7 +27,9 @@ from kept import fitted
 
 from genrecourse.evaluation.evaluate import make_case
 from genrecourse.genre.sample import sample
-from genrecourse.rules.requests import Constraints, RequestRules, compile_constraints
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.kinds import Rules
+from genrecourse.rules.requests import request_book
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
 
@@ -61,7 +63,7 @@ def blocking_rules(method: Any, F_train: Array, x: Array) -> set[frozenset[int]]
     return found
 
 
-def by_masks_alone(method: Any, F: Array, request: RequestRules) -> np.ndarray:
+def by_masks_alone(method: Any, F: Array, request: RuleBook) -> np.ndarray:
     """(N,) whether h accepts one of 64 draws of which the locked choices were masked."""
     density = method.density_
     values = density.bins.value.numpy()
@@ -90,14 +92,14 @@ def measure(method: Any, X_train: Any, people: Any) -> dict[str, Any]:
     for locks in [(), *((n,) for n in names), *combinations(names, 2)]:
         closed = {place[name] for name in locks}
         has = np.array([any(not (way & closed) for way in ways) for ways in open_by])
-        stated = Constraints(lock=locks)
+        stated = Rules(lock=locks)
         started = time.process_time()
-        X_plus = method.recourse(people, constraints=stated)
+        X_plus = method.recourse(people, rules=stated)
         seconds = time.process_time() - started
         gets = (method.assess(people, X_plus, stated)["status"] == "ok").to_numpy()
-        plans = method.plans(people, constraints=stated)
+        plans = method.plans(people, rules=stated)
         shown = np.array([plan.status == "ok" for plan in plans])
-        request = compile_constraints(stated, method.encoder_, method.rules_, people)
+        request = request_book(stated, method.rules_, people)
         masked = by_masks_alone(method, F, request)
         lines.append(
             {

@@ -171,7 +171,7 @@ class WithoutOptions(NearestNeighbour):
 
 @pytest.mark.parametrize(
     ("kind", "takes"),
-    [(NearestNeighbour, r"\['safety', 'constraints'\]"), (WithoutOptions, "none")],
+    [(NearestNeighbour, r"\['safety', 'rules'\]"), (WithoutOptions, "none")],
 )
 def test_a_method_says_which_options_it_takes(
     example: Example, kind: type[NearestNeighbour], takes: str

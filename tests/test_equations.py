@@ -49,7 +49,7 @@ from genrecourse.genre.select import SHORTLIST, expected_score, select
 from genrecourse.methods import _diffusion as diffusion
 from genrecourse.methods.genre import GenRe, Training
 from genrecourse.model.training import TrainingPlan, train
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.noise import KeyedNoise
@@ -73,7 +73,7 @@ class Case:
 
     def __post_init__(self) -> None:
         self.encoder = TableEncoder(self.schema).fit(self.X)
-        self.rules = Rules(self.encoder)
+        self.rules = RuleBook.of_schema(self.encoder)
         self.F = self.encoder.features(self.X)
         self.Z = self.encoder.from_features(self.F)
         self.targets = make_targets(
@@ -483,7 +483,7 @@ def test_pairs_of_any_lam_are_drawn_ahead_to_a_limit(monkeypatch: pytest.MonkeyP
 
 MEMORY_SCRIPT = """
 import numpy as np, pandas as pd
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.genre.pairs import make_pairs, make_targets
 from genrecourse.table.schema import Schema
@@ -499,7 +499,7 @@ X = pd.DataFrame(numbers | levels)
 X.loc[:9, "c0"] = "alone"  # ten sources without a target: the last copy that is made
 schema = Schema.infer(X, immutable=["c0", "c1"]).with_feature("n0", direction="increase")
 encoder = TableEncoder(schema).fit(X)
-rules, F = Rules(encoder), encoder.features(X)
+rules, F = RuleBook.of_schema(encoder), encoder.features(X)
 Z = encoder.from_features(F)
 targets = make_targets(Z[n:], F[n:], rules, 50)
 make_pairs(Z[:50], F[:50], targets, encoder, rules, lam=5.0, top_k=1000)  # loads what it needs
@@ -563,7 +563,7 @@ def _expected_under_r() -> np.ndarray:
 
 def _expected_under_q(rows: np.ndarray, encoder: TableEncoder) -> np.ndarray:
     """E_Q of (x1, x2, C), by the library."""
-    rules = Rules(encoder)
+    rules = RuleBook.of_schema(encoder)
     targets = make_targets(rows, rows, rules, N_BINS)
     x = KNOWN_X[None, :]
     ((_, members, costs),) = blocks(x, x, targets, encoder, rules)

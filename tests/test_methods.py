@@ -23,7 +23,7 @@ from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.genre import GenRe, Training
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.model.classifier import Classifier, MLPConfig, fit_mlp
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Schema
 from genrecourse.trust.judge import trust
@@ -211,7 +211,7 @@ def gamma_for(
     judged: Any = judge
     found = np.flatnonzero(v > 0.5)
     return auto.choose_gamma(
-        rows, sources, found, judged, encoder, Rules(encoder), lam=lam, n_bins=50
+        rows, sources, found, judged, encoder, RuleBook.of_schema(encoder), lam=lam, n_bins=50
     )
 
 

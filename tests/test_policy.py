@@ -16,8 +16,9 @@ from genrecourse import Classifier, NearestNeighbour, Policy, Schema, UserError,
 from genrecourse.apps import cli
 from genrecourse.data.datasets import load_dataset
 from genrecourse.evaluation.checks import broken_rules
-from genrecourse.rules.constraints import Rules
-from genrecourse.rules.requests import Constraints, compile_constraints
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.kinds import Rules
+from genrecourse.rules.requests import request_book
 from genrecourse.table.encoding import TableEncoder
 
 POLICIES = Path(__file__).parents[1] / "policies"
@@ -88,8 +89,8 @@ def test_it_drives_schema_classifier_and_request(file: Path) -> None:
     wrapped = policy.classifier(h)
     assert (wrapped.cutoff, wrapped.favourable) == (0.4, "good")
     assert policy.target == "verdict"
-    assert set(policy.request) == {"constraints"}
-    assert policy.request["constraints"].max_changes == 1
+    assert set(policy.request) == {"rules"}
+    assert policy.request["rules"].max_changes == 1
 
 
 def test_without_rules_nothing_is_asked() -> None:
@@ -356,13 +357,13 @@ def test_people_with_rules_of_their_own_keep_the_policys() -> None:
         decision={"target": "verdict", "promise": 0.8},
         rules={"lock": ["debt"], "max_changes": 2},
     )
-    told = policy.request_with({7: Constraints(max_changes=1)})
+    told = policy.request_with({7: Rules(max_changes=1)})
     assert told["promise"] == 0.8
-    assert told["constraints"].default == policy.constraints
-    assert told["constraints"].people == {7: Constraints(max_changes=1)}
-    looser = policy.request_with(Constraints(max_changes=5))["constraints"]
-    assert looser.default == policy.constraints
-    assert policy.request == {"constraints": policy.constraints, "promise": 0.8}
+    assert told["rules"].default == policy.rules
+    assert told["rules"].people == {7: Rules(max_changes=1)}
+    looser = policy.request_with(Rules(max_changes=5))["rules"]
+    assert looser.default == policy.rules
+    assert policy.request == {"rules": policy.rules, "promise": 0.8}
 
 
 def test_lint_tells_that_the_model_reads_what_is_protected(file: Path) -> None:
@@ -545,7 +546,7 @@ def test_the_examples_are_sound(name: str, dataset: str) -> None:
         if feature.role == "immutable":  # in the paper's lenient setting, too
             assert schema[feature.name].role in ("protected", "advances")
     encoder = TableEncoder(schema).fit(data.X_train)
-    if policy.constraints is not None:
-        compile_constraints(policy.constraints, encoder, Rules(encoder), data.X_test)
+    if policy.rules is not None:
+        request_book(policy.rules, RuleBook.of_schema(encoder), data.X_test)
     serious = [r for r in policy.lint(data.X_train) if "will be refused" in r or "outside" in r]
     assert serious == []

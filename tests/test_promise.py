@@ -34,7 +34,7 @@ from genrecourse.planning.promise import (
     plan_weights,
 )
 from genrecourse.planning.robustness import TRIES, imprecise, retrained
-from genrecourse.rules.requests import Constraints
+from genrecourse.rules.kinds import Rules
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.table.schema import Schema
@@ -375,25 +375,25 @@ def test_a_promise_is_tested_on_the_plans_that_are_shown(
     lock = {"lock": ["b"]}
     ground = fitted._ground
     who = fitted.encoder_.table(ground.people(), fitted._like)
-    locked, free = fitted.plans(who, constraints=lock), fitted.plans(who)
-    made = fitted.promise(0.8, constraints=lock)
+    locked, free = fitted.plans(who, rules=lock), fitted.plans(who)
+    made = fitted.promise(0.8, rules=lock)
     for rules, shown in ((lock, locked), (None, free)):
-        levels = promise_levels(fitted, {}, fewest_changes=False, constraints=rules)
+        levels = promise_levels(fitted, {}, fewest_changes=False, rules=rules)
         scores = ground.score(fitted.encoder_.encode(shown.x_plus()))
         assert levels[-1].threshold == pytest.approx(scores.min())
         assert levels[-1].plans == len(scores)
-    told = fitted.plans(people[:40], constraints=lock, promise=0.8)
+    told = fitted.plans(people[:40], rules=lock, promise=0.8)
     assert {plan.promise for plan in told if plan.status != "already-accepted"} == {made}
     # nothing but `a` moves the model: under this lock there is no plan to test
-    assert not fitted.promise(0.8, constraints={"lock": ["a"]}).holds
+    assert not fitted.promise(0.8, rules={"lock": ["a"]}).holds
 
 
 def test_nothing_is_promised_under_rules_of_single_people(
     fitted: NearestNeighbour, people: pd.DataFrame
 ) -> None:
-    own = {people.index[3]: Constraints(lock=("b",))}
+    own = {people.index[3]: Rules(lock=("b",))}
     with pytest.raises(UserError, match=r"1 people have rules of their own \(first: 'p3'\)"):
-        fitted.plans(people, constraints=own, promise=0.8)
+        fitted.plans(people, rules=own, promise=0.8)
 
 
 def test_what_no_data_support_is_not_promised(

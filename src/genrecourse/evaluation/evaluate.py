@@ -25,7 +25,7 @@ from genrecourse.evaluation.metrics import METRICS, Outcome
 from genrecourse.genre.pairs import blocks, make_targets
 from genrecourse.methods.base import Method, reading, same_layout
 from genrecourse.model.classifier import Classifier, MLPConfig, fit_mlp
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder
 from genrecourse.table.schema import Feature, Schema
@@ -363,7 +363,7 @@ def ceiling(case: Case) -> pd.DataFrame:
     a bound on what copying rows can reach, never a method."""
     Z = case.encoder.encode(case.X)
     good = case.judge.valid(Z) & case.judge.inlier(Z) & case.h.accepts(case.X)
-    rules = Rules(case.encoder)
+    rules = RuleBook.of_schema(case.encoder)
     targets = make_targets(Z[good], case.encoder.to_features(Z[good]), rules, n_bins=10**9)
     F = case.encoder.features(case.people)
     F_plus = F.copy()

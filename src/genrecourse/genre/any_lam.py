@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from genrecourse.genre.pairs import Targets, blocks, q_weights
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import Array, TableEncoder
 
 LAM_RANGE = (0.5, 10.0)  # where lam is drawn in training, and may lie at a request
@@ -52,7 +52,7 @@ def make_any_lam_pairs(
     F: Array,
     targets: Targets,
     encoder: TableEncoder,
-    rules: Rules,
+    rules: RuleBook,
     *,
     n_draws: int,
     rng: np.random.Generator,

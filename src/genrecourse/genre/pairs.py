@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from genrecourse.rules.constraints import Rules
-from genrecourse.rules.requests import RequestRules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
 
@@ -66,7 +65,7 @@ class Pairs:
         return np.asarray(self.index[rows, np.minimum(place, self.index.shape[1] - 1)])
 
 
-def make_targets(Z: Array, F: Array, rules: Rules, n_bins: int) -> Targets:
+def make_targets(Z: Array, F: Array, rules: RuleBook, n_bins: int) -> Targets:
     """Prepare D+: immutables become codes; a number with over `n_bins` values is coded by bin."""
     edges: list[np.ndarray | None] = []
     for j in np.flatnonzero(rules.matched):
@@ -79,7 +78,7 @@ def make_targets(Z: Array, F: Array, rules: Rules, n_bins: int) -> Targets:
     return Targets(Z, F, match_codes(F, rules, tuple(edges)), tuple(edges))
 
 
-def match_codes(F: Array, rules: Rules, edges: tuple[np.ndarray | None, ...]) -> np.ndarray:
+def match_codes(F: Array, rules: RuleBook, edges: tuple[np.ndarray | None, ...]) -> np.ndarray:
     """(n, immutables) numbers that are equal where two rows agree on every immutable."""
     columns = []
     for j, edge in zip(np.flatnonzero(rules.matched), edges, strict=True):
@@ -89,7 +88,7 @@ def match_codes(F: Array, rules: Rules, edges: tuple[np.ndarray | None, ...]) ->
 
 
 def is_matched(
-    F: Array, codes: np.ndarray, edges: tuple[np.ndarray | None, ...], rules: Rules
+    F: Array, codes: np.ndarray, edges: tuple[np.ndarray | None, ...], rules: RuleBook
 ) -> np.ndarray:
     """(n,) booleans: does a target, by its codes and edges, agree with row i on every immutable?"""
     known = {tuple(row) for row in codes}
@@ -97,7 +96,12 @@ def is_matched(
 
 
 def masked_costs(
-    Z: Array, F: Array, targets: Targets, members: np.ndarray, encoder: TableEncoder, rules: Rules
+    Z: Array,
+    F: Array,
+    targets: Targets,
+    members: np.ndarray,
+    encoder: TableEncoder,
+    rules: RuleBook,
 ) -> torch.Tensor:
     """Costs (n, members) from sources to some targets of equal codes; infeasible ones infinite."""
     cost = Cost(encoder)
@@ -114,7 +118,7 @@ def masked_costs(
 
 
 def blocks(
-    Z: Array, F: Array, targets: Targets, encoder: TableEncoder, rules: Rules
+    Z: Array, F: Array, targets: Targets, encoder: TableEncoder, rules: RuleBook
 ) -> Iterator[tuple[np.ndarray, np.ndarray, torch.Tensor]]:
     """(sources, targets, costs) block by block: all pairs that agree on the immutables."""
     codes = match_codes(F, rules, targets.edges)
@@ -133,7 +137,7 @@ def blocks(
 
 
 def nearest(
-    Z: Array, F: Array, targets: Targets, encoder: TableEncoder, rules: Rules, k: int
+    Z: Array, F: Array, targets: Targets, encoder: TableEncoder, rules: RuleBook, k: int
 ) -> tuple[Array, Array]:
     """The k cheapest targets (N, k, d), cheapest first, x's immutables carried over, and their
     costs (N, k): x itself at an infinite cost where there are fewer. What follows is settled."""
@@ -144,13 +148,13 @@ def nearest(
         F_plus[rows[i], j] = targets.F[members[place.numpy()[i, j]]]
         cost[rows[i], j] = found.numpy()[i, j]
     F_plus[:, :, rules.immutable] = F[:, None, rules.immutable]
-    return rules.settle(F[:, None], F_plus), cost
+    return rules.with_derived(F[:, None], F_plus), cost
 
 
 def nearest_within(
     F: Array,
     targets: Targets,
-    request: RequestRules,
+    request: RuleBook,
     k: int,
     confidence: Callable[[Array], Array],
 ) -> tuple[Array, Array]:
@@ -158,7 +162,7 @@ def nearest_within(
     immutables are, rows that break another rule are left out, and h is asked again (confidence:
     of rows of Z, 0.5 at the cutoff)."""
     F_plus, cost = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
-    codes = match_codes(F, request.rules, targets.edges)
+    codes = match_codes(F, request, targets.edges)
     for start in range(0, len(F), ASKED_AT_ONCE):
         people = range(start, min(start + ASKED_AT_ONCE, len(F)))
         known = [_cheapest_within(F[i], codes[i], targets, request.take([i])) for i in people]
@@ -170,7 +174,7 @@ def nearest_within(
 
 
 def _cheapest_within(
-    x: Array, codes: np.ndarray, targets: Targets, mine: RequestRules
+    x: Array, codes: np.ndarray, targets: Targets, mine: RuleBook
 ) -> tuple[Array, Array]:
     """One person's targets as their rules leave them, cheapest first, and their costs."""
     offers = targets.F[(targets.codes == codes).all(axis=1)][None]
@@ -178,14 +182,14 @@ def _cheapest_within(
     for j in range(x.shape[-1]):
         ok = mine.allowed(j, x[..., j], offers[..., j])
         offers[..., j] = np.where(ok, offers[..., j], x[..., j])
-    offers = _distinct(mine.settle(x, offers)[0])[None]
+    offers = _distinct(mine.with_derived(x, offers)[0])[None]
     price = np.where(mine.feasible(x, offers), mine.cost(x, offers), np.inf)[0]
     order = np.argsort(price, kind="stable")[: int(np.isfinite(price).sum())][:MOST_CHECKED]
     return offers[0, order], price[order]
 
 
 def _first_accepted(
-    offers: list[Array], request: RequestRules, k: int, confidence: Callable[[Array], Array]
+    offers: list[Array], request: RuleBook, k: int, confidence: Callable[[Array], Array]
 ) -> list[np.ndarray]:
     """Each person's first k rows that h accepts; it is shown more and more of them, but not all,
     and those of all people at once."""
@@ -215,7 +219,7 @@ def make_pairs(
     F: Array,
     targets: Targets,
     encoder: TableEncoder,
-    rules: Rules,
+    rules: RuleBook,
     *,
     lam: float,
     top_k: int,
@@ -246,7 +250,7 @@ def lost_by_cap(
     targets: Targets,
     kept: np.ndarray,
     encoder: TableEncoder,
-    rules: Rules,
+    rules: RuleBook,
     lam: float,
 ) -> float:
     """Mean share of Q's mass on targets that a cap leaves out (`kept`: booleans over targets)."""

@@ -25,7 +25,7 @@ from genrecourse.methods._verified_method import VerifiedMethod
 from genrecourse.methods.base import long_index
 from genrecourse.methods.request import check_request
 from genrecourse.planning.diversity import pick_diverse
-from genrecourse.rules.requests import RequestRules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.noise import KeyedNoise
 
@@ -70,23 +70,23 @@ class DensityMethod(VerifiedMethod):
         sigma: float | None = None,
         n_draws: int | None = None,
         safety: float | None = None,
-        constraints: RequestRules | None = None,
+        rules: RuleBook | None = None,
     ) -> Array:
         safety = self.safety if safety is None else safety
         how = {"lam": lam, "temperature": temperature, "sigma": sigma, "n_draws": n_draws}
-        draws, known = self._candidates(Z, noise, how, constraints)
-        F_plus = self._best(Z, draws, known, safety, constraints)
+        draws, known = self._candidates(Z, noise, how, rules)
+        F_plus = self._best(Z, draws, known, safety, rules)
         return self.encoder_.from_features(F_plus)
 
     def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
         """What recourse gives, then the best draws that differ in what they change, refined."""
         if n == 1:
             return super()._several(Z, noise, n, **request)
-        safety, rules = self._safety_asked(request), request.get("constraints")
+        safety, rules = self._safety_asked(request), request.get("rules")
         draws, known = self._candidates(Z, noise, request, rules)
         F, first = self.encoder_.to_features(Z), self._best(Z, draws, known, safety, rules)
         merit = self._merit(draws, known, safety)
-        moved = ~unchanged(F[:, None, :], draws.F) & ~self.rules_.follows.mask
+        moved = ~unchanged(F[:, None, :], draws.F) & ~self.rules_.derived.mask
         k = OFFERED * n
         found = np.repeat(F[:, None, :], k, axis=1)  # a place that stays empty changes nothing
         for i in range(len(F)):
@@ -114,7 +114,7 @@ class DensityMethod(VerifiedMethod):
         return self.retrieve and self.select == "verified"
 
     def _candidates(
-        self, Z: Array, noise: KeyedNoise, how: dict[str, Any], request: RequestRules | None
+        self, Z: Array, noise: KeyedNoise, how: dict[str, Any], request: RuleBook | None
     ) -> tuple[Draws, tuple[Array, Array]]:
         """All that recourse chooses from, drawn and retrieved, with h's confidence and the cost."""
         draws = self._draw(
@@ -130,12 +130,12 @@ class DensityMethod(VerifiedMethod):
         draws = self._offers(Z, draws, request)
         return draws, self._known(Z, draws)
 
-    def _n_drawn(self, n: int | None, request: RequestRules | None) -> int:
+    def _n_drawn(self, n: int | None, request: RuleBook | None) -> int:
         """How many draws a person; those under a request are particles, which must not be few."""
         n = n or self.n_draws
         return n if request is None else max(n, PARTICLES)
 
-    def _offers(self, Z: Array, draws: Draws, request: RequestRules | None = None) -> Draws:
+    def _offers(self, Z: Array, draws: Draws, request: RuleBook | None = None) -> Draws:
         """The draws and, where they compete, the nearest targets."""
         if not self._retrieves:
             return draws
@@ -162,7 +162,7 @@ class DensityMethod(VerifiedMethod):
         draws: Draws,
         known: tuple[Array, Array],
         safety: float,
-        request: RequestRules | None,
+        request: RuleBook | None,
     ) -> Array:
         """(N, d) what recourse gives, of all that was drawn and retrieved."""
         if self.refine and self.select == "verified":
@@ -179,7 +179,7 @@ class DensityMethod(VerifiedMethod):
         offers: Array,
         known: tuple[Array, Array],
         safety: float,
-        request: RequestRules | None,
+        request: RuleBook | None,
     ) -> Array:
         """Of each row's best offers and its best retrieved one, refined, the best."""
         rows, n = np.arange(len(Z))[:, None], offers.shape[1]
@@ -228,7 +228,7 @@ class DensityMethod(VerifiedMethod):
         *,
         lam: float | None = None,
         sigma: float | None = None,
-        request: RequestRules | None = None,
+        request: RuleBook | None = None,
         all_found: bool = False,
     ) -> Draws:
         """Draws for each row; what is None is as it was fitted.
@@ -243,11 +243,11 @@ class DensityMethod(VerifiedMethod):
             "sigma": sigma,
             "lam": self._lam_asked(lam),
         }
-        F, n = self.blank_.features(own), n or self.n_draws
+        F, n = self.blank_.hide(own), n or self.n_draws
         if request is None:
             draws = sample(self.density_, F, n, **how)
         else:
-            bound, free = np.flatnonzero(~request.is_free), np.flatnonzero(request.is_free)
+            bound, free = np.flatnonzero(~request.is_unbound), np.flatnonzero(request.is_unbound)
             plain = sample(self.density_, F[free], n, **how)
             mine = request.take(bound)
             ruled = sample_constrained(self.density_, F[bound], n, mine, all_found=all_found, **how)
@@ -258,12 +258,12 @@ class DensityMethod(VerifiedMethod):
             draws = replace(draws, F=self._legal_each(Z, draws.F, request))
         return draws
 
-    def _completed(self, F: Array, draws: Draws, request: RequestRules | None) -> Draws:
+    def _completed(self, F: Array, draws: Draws, request: RuleBook | None) -> Draws:
         """Draws with what the density knows nothing of: x's own protected features, and what
         follows from what was drawn."""
         if self.blank_:
             draws = replace(draws, F=np.where(self.blank_.mask, F[:, None], draws.F))
-        if self.rules_.follows:
+        if self.rules_.derived:
             draws = replace(draws, F=self._settled(F[:, None], draws.F, request))
         return draws
 
@@ -283,17 +283,17 @@ class DensityMethod(VerifiedMethod):
         lam: float | None = None,
         temperature: float | None = None,
         sigma: float | None = None,
-        constraints: Any = None,
+        rules: Any = None,
     ) -> pd.DataFrame:
         """n draws from R_theta(. | x) for each row, as a long frame indexed (row, draw).
 
-        The options are those of `recourse`. Under constraints they follow R_theta restricted to the
+        The options are those of `recourse`. Under rules they follow R_theta restricted to the
         rules (`genre/within.py`); `draws` tells the effective sample size.
         """
         self._check_fitted("sample")
         request: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
         self._check_request("sample", {**request, "n_draws": n})
-        Z, rules = self.encoder_.encode(X), self._compiled(constraints, X)
+        Z, rules = self.encoder_.encode(X), self._compiled(rules, X)
         draws = self._draw(Z, KeyedNoise(self.random_state), n=n, request=rules, **request)
         Z_plus = self.encoder_.from_features(draws.F.reshape(len(X) * n, -1))
         return self._long(X, Z_plus, "draw")
@@ -306,7 +306,7 @@ class DensityMethod(VerifiedMethod):
         lam: float | None = None,
         temperature: float | None = None,
         sigma: float | None = None,
-        constraints: Any = None,
+        rules: Any = None,
     ) -> pd.DataFrame:
         """The draws that `recourse` chooses from: cost, log_likelihood, score and `chosen` of each.
 
@@ -315,14 +315,14 @@ class DensityMethod(VerifiedMethod):
         retrieved or refined, `recourse` may still do better than the chosen draw. The other options
         are those of `recourse`.
 
-        Under constraints these are the particles, 64 or more a row, and `effective_sample_size` is
+        Under rules these are the particles, 64 or more a row, and `effective_sample_size` is
         the least that they were worth on the way, before a resampling: few of many means that the
         rules left little of what R_theta would have drawn.
         """
         self._check_fitted("draws")
         request: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
         self._check_request("draws", {**request, "n_draws": n})
-        Z, rules = self.encoder_.encode(X), self._compiled(constraints, X)
+        Z, rules = self.encoder_.encode(X), self._compiled(rules, X)
         n = self._n_drawn(n, rules)
         draws = self._draw(
             Z, KeyedNoise(self.random_state), n=n, request=rules, all_found=True, **request
@@ -360,7 +360,7 @@ class DensityMethod(VerifiedMethod):
             )
         F, F_plus = self.encoder_.features(X), self.encoder_.features(X_plus)
         kept = unchanged(F, F_plus)[:, self.blank_.mask].all(axis=1)
-        F, F_plus = self.blank_.features(F), self.blank_.features(F_plus)
+        F, F_plus = self.blank_.hide(F), self.blank_.hide(F_plus)
         parts = [
             self.density_.log_prob(
                 torch.as_tensor(F_plus[i : i + SCORED]),

@@ -165,7 +165,7 @@ class Drawn:
         self.method, self.F, self.pairs = method, F, pairs
         by_bin = any(edge is not None for edge in method.targets_.edges)
         unmatched = method.rules_.immutable & ~method.rules_.matched
-        self.is_other = by_bin or bool(method.rules_.follows) or bool(unmatched.any())
+        self.is_other = by_bin or bool(method.rules_.derived) or bool(unmatched.any())
         self.n_sources = len(pairs)
 
     def __len__(self) -> int:

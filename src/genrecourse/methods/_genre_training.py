@@ -74,7 +74,7 @@ def make_density(
     is_number = np.array([not f.is_category for f in schema])
     made = make_bins(method.targets_.F[:, decoded], is_number[decoded], method.n_bins, bins)
     n_levels = [len(f.categories) for f in schema]
-    seen = torch.as_tensor(method.blank_.features(rows.F))
+    seen = torch.as_tensor(method.blank_.hide(rows.F))
     knots = make_knots(seen, torch.as_tensor(is_number), n_levels)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(method.random_state)
@@ -142,4 +142,4 @@ def _batches(method: DensityMethod, drawn: TensorPairs, size: int) -> Iterator[P
 def _shown(method: DensityMethod, pair: Pair) -> Pair:
     """A pair as the net may see it: of x_plus it reads what is decoded, of x everything."""
     x, *rest = pair
-    return (torch.as_tensor(method.blank_.features(x.numpy())), *rest)
+    return (torch.as_tensor(method.blank_.hide(x.numpy())), *rest)

@@ -15,7 +15,7 @@ from genrecourse.genre.select import expected_score
 from genrecourse.methods.auto import choose_gamma
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.model.artifact import under, within
-from genrecourse.rules.requests import RequestRules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import Array
 from genrecourse.trust.judge import CrossFittedJudge
 from genrecourse.trust.refine import refine
@@ -42,7 +42,7 @@ class VerifiedMethod(Method):
     # ---- fit ----------------------------------------------------------------------------------
 
     def _judge(self, rows: TrainingRows) -> CrossFittedJudge:
-        judge = CrossFittedJudge(self.random_state, blank=self.blank_.rows)
+        judge = CrossFittedJudge(self.random_state, blank=self.blank_.hide_encoded)
         judge.fit(rows.Z, rows.favourable)
         return judge
 
@@ -69,12 +69,12 @@ class VerifiedMethod(Method):
 
     def _fit_verifier(self, rows: TrainingRows) -> Verifier:
         numbers = self.encoder_.number_columns(~self.blank_.mask)
-        verifier = Verifier(self.random_state, self.blank_.rows)
+        verifier = Verifier(self.random_state, self.blank_.hide_encoded)
         return verifier.fit(rows.Z, rows.favourable, rows.confidence, numbers)
 
     # ---- recourse -----------------------------------------------------------------------------
 
-    def _nearest(self, Z: Array, k: int, request: RequestRules | None) -> tuple[Array, Array]:
+    def _nearest(self, Z: Array, k: int, request: RuleBook | None) -> tuple[Array, Array]:
         """The k nearest targets (N, k, d) of each row, and their costs (N, k)."""
         F = self.encoder_.to_features(Z)
         if request is not None:
@@ -98,7 +98,7 @@ class VerifiedMethod(Method):
         )
 
     def _closer(
-        self, F: Array, F_plus: Array, safety: float, request: RequestRules | None = None
+        self, F: Array, F_plus: Array, safety: float, request: RuleBook | None = None
     ) -> Array:
         """F_plus (n, d), refined."""
         assert self.verifier_ is not None
@@ -106,7 +106,7 @@ class VerifiedMethod(Method):
         return refine(F, F_plus, self.verifier_, self._confidence, self.encoder_, safety, rules)
 
     def _closer_each(
-        self, Z: Array, offers: Array, safety: float, request: RequestRules | None
+        self, Z: Array, offers: Array, safety: float, request: RuleBook | None
     ) -> Array:
         """Candidates (N, k, d), refined."""
         N, k, d = offers.shape
@@ -114,7 +114,7 @@ class VerifiedMethod(Method):
         F = self.encoder_.to_features(Z)[again]
         return self._closer(F, offers.reshape(-1, d), safety, mine).reshape(N, k, d)
 
-    def _legal_each(self, Z: Array, offers: Array, request: RequestRules | None) -> Array:
+    def _legal_each(self, Z: Array, offers: Array, request: RuleBook | None) -> Array:
         """Candidates (N, k, d) on legal values and within the rules."""
         N, k, d = offers.shape
         again, mine = _again(N, k, request)
@@ -127,7 +127,7 @@ class VerifiedMethod(Method):
         more = super().kept_rows()
         if not self.retrieve:
             return more
-        own = self.blank_.rows(self.targets_.Z)
+        own = self.blank_.hide_encoded(self.targets_.Z)
         return own if more is None else np.concatenate([own, more])
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -140,10 +140,12 @@ class VerifiedMethod(Method):
         self.gamma_, self.verifier_ = state["gamma"], None
         learned = within("verifier", arrays)
         if learned:
-            self.verifier_ = Verifier.from_arrays(learned, self.encoder_.width, self.blank_.rows)
+            self.verifier_ = Verifier.from_arrays(
+                learned, self.encoder_.width, self.blank_.hide_encoded
+            )
 
 
-def _again(n: int, k: int, request: RequestRules | None) -> tuple[np.ndarray, RequestRules | None]:
+def _again(n: int, k: int, request: RuleBook | None) -> tuple[np.ndarray, RuleBook | None]:
     """Each of n people k times over, and their rules."""
     again = np.repeat(np.arange(n), k)
     return again, None if request is None else request.take(again)

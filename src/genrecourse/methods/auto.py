@@ -20,7 +20,7 @@ import numpy as np
 
 from genrecourse.genre.pairs import make_pairs, make_targets
 from genrecourse.methods.base import TrainingRows
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.trust.judge import CrossFittedJudge, trust
@@ -38,7 +38,7 @@ def choose_gamma(
     candidates: np.ndarray,
     judge: CrossFittedJudge,
     encoder: TableEncoder,
-    rules: Rules,
+    rules: RuleBook,
     *,
     lam: float,
     n_bins: int,
@@ -75,7 +75,7 @@ def choose_gamma(
 
 
 def clean(
-    rows: TrainingRows, found: np.ndarray, judge: CrossFittedJudge, rules: Rules
+    rows: TrainingRows, found: np.ndarray, judge: CrossFittedJudge, rules: RuleBook
 ) -> np.ndarray:
     """Of the targets `found` (row numbers), those that the judge vouches for.
 

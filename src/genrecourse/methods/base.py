@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 from genrecourse.errors import UserError, did_you_mean
 from genrecourse.genre.select import SHORTFALL
-from genrecourse.methods.request import check_safety, check_settings, parted
+from genrecourse.methods.request import check_safety, check_settings
 from genrecourse.model import artifact
 from genrecourse.model.artifact import pack, unpack
 from genrecourse.model.classifier import Classifier, fit_mlp
@@ -43,10 +43,10 @@ from genrecourse.planning.promise import (
     tests_from_arrays,
 )
 from genrecourse.planning.wording import Wording
-from genrecourse.rules.constraints import RuleBook, Rules, revert
+from genrecourse.rules.book import RuleBook, split_by_rules
 from genrecourse.rules.policy import Policy
-from genrecourse.rules.requests import RequestRules, compile_constraints
-from genrecourse.rules.roles import ProtectedMask, read_by
+from genrecourse.rules.requests import request_book
+from genrecourse.rules.roles import ProtectedMask, protected_used_by
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
 from genrecourse.table.noise import KeyedNoise
@@ -129,7 +129,7 @@ class Method(BaseEstimator):
         self.classifier_ = self._ready_classifier(X, y)
         self._like = X.iloc[:1]
         self.classifier_ = reading(self.classifier_, self.encoder_)
-        self.rules_, self.cost_ = Rules(self.encoder_), Cost(self.encoder_)
+        self.rules_, self.cost_ = RuleBook.of_schema(self.encoder_), Cost(self.encoder_)
         self.blank_ = ProtectedMask(self.encoder_)
         F = self.encoder_.features(X)
         self.observed_ = ObservedValues.of(F, self.encoder_)
@@ -148,7 +148,12 @@ class Method(BaseEstimator):
         if y is not None:
             rejected = rows.confidence <= 0.5
             self._ground = PromiseData.some(
-                rows.Z, favourable, rejected, self.cost_, self.random_state, self.blank_.rows
+                rows.Z,
+                favourable,
+                rejected,
+                self.cost_,
+                self.random_state,
+                self.blank_.hide_encoded,
             )
         self._levels: dict[str, list[ThresholdTest]] = {}
         self._fit(rows)
@@ -157,11 +162,10 @@ class Method(BaseEstimator):
 
     def _warn_of_roles(self, X: pd.DataFrame) -> None:
         """What a schema says of a feature, and h or the table do not keep to."""
-        for name, share in read_by(self.classifier_, self.schema_, X).items():
+        for use in protected_used_by(self.classifier_, self.schema_, X):
             warnings.warn(
-                f"{self._where('fit')}: the classifier itself reads '{name}', which is protected: "
-                f"its score hangs on it in {share:.0%} of the rows that were tried. Plans keep "
-                "each person's own value, and so does the decision",
+                f"{self._where('fit')}: {use.sentence}. It is protected: plans keep each person's "
+                "own value, but the decision depends on it",
                 stacklevel=3,
             )
         for remark in self.schema_.lint_formulas(X):
@@ -174,33 +178,31 @@ class Method(BaseEstimator):
         measured (`assess`), not encoded as NaN.
 
         request: options of this one call, for methods that have any (GenRe: `lam`, `temperature`,
-        `sigma`, `n_draws`, `safety`; GenRe and NearestNeighbour: `constraints`, rules on top of the
-        schema's, see `requests.Constraints`); None, or left out: as fitted.
+        `sigma`, `n_draws`, `safety`; GenRe and NearestNeighbour: `rules`, on top of the schema's,
+        see `genrecourse.Rules`); None, or left out: as fitted.
         """
         self._check_fitted("recourse")
         self._check_request("recourse", request)
         Z = self.encoder_.encode(X)
         rejected = ~self.classifier_.accepts(self._ordered(X))
-        rules = self._compiled(request.pop("constraints", None), X)
+        rules = self._compiled(request.pop("rules", None), X)
         Z_plus, people = Z.copy(), np.flatnonzero(rejected)
-        for places, mine in parted(rules, people):
+        for places, mine in split_by_rules(rules, people):
             rows = people[places]
-            told = {} if mine is None else {"constraints": mine}
+            told = {} if mine is None else {"rules": mine}
             found = self._answer(Z[rows], KeyedNoise(self.random_state), **request, **told)
             Z_plus[rows] = self._legal(Z[rows], found, mine)
         return self.encoder_.decode(Z_plus, like=X)
 
-    def assess(
-        self, X: pd.DataFrame, X_plus: pd.DataFrame, constraints: Any = None
-    ) -> pd.DataFrame:
+    def assess(self, X: pd.DataFrame, X_plus: pd.DataFrame, rules: Any = None) -> pd.DataFrame:
         """What recourse did for each person: status, scores before and after, cost, changes.
 
         status: `already-accepted`; `ok`, h accepts x_plus and no rule is broken, of the schema or
-        of the constraints; otherwise the reason: `rule-broken`, `not-accepted`, or what the method
+        of the request; otherwise the reason: `rule-broken`, `not-accepted`, or what the method
         itself knows (`_reason`).
         """
         self._check_fitted("assess")
-        rules = self._compiled(constraints, X) or self.rules_
+        rules = self._compiled(rules, X) or self.rules_
         X, X_plus = self._ordered(X), self._ordered(X_plus)
         F, F_plus = self.encoder_.features(X), self.encoder_.features(X_plus)
         Z, Z_plus = self.encoder_.from_features(F), self.encoder_.from_features(F_plus)
@@ -214,7 +216,7 @@ class Method(BaseEstimator):
                 "score": score,
                 "score_plus": score_plus,
                 "cost": self.cost_(Z, Z_plus),
-                "changes": (~unchanged(F, F_plus) & ~self.rules_.follows.mask).sum(axis=1),
+                "changes": (~unchanged(F, F_plus) & ~self.rules_.derived.mask).sum(axis=1),
             },
             index=X.index,
         )
@@ -271,7 +273,7 @@ class Method(BaseEstimator):
         method = cls(**cls._unpacked_params(meta["params"], schema, h))
         method.schema_, method.encoder_, method.classifier_ = schema, encoder, h
         method.rules_, method.cost_, method.blank_ = (
-            Rules(encoder),
+            RuleBook.of_schema(encoder),
             Cost(encoder),
             ProtectedMask(encoder),
         )
@@ -279,7 +281,7 @@ class Method(BaseEstimator):
         method.observed_ = ObservedValues(tuple(menu[str(j)] for j in range(len(schema))))
         method._probe, method._probe_scores, method._like = probe, scores, probe.iloc[:1]
         ground, learned = artifact.within("ground", arrays), artifact.within("levels", arrays)
-        about = (method.cost_, method.random_state, method.blank_.rows)
+        about = (method.cost_, method.random_state, method.blank_.hide_encoded)
         method._ground = PromiseData.from_arrays(ground, *about) if ground else None
         method._levels = {AS_FITTED: tests_from_arrays(learned)} if learned else {}
         method.policy_ = Policy.unpack(meta["policy"]) if meta.get("policy") else None
@@ -314,7 +316,7 @@ class Method(BaseEstimator):
         self,
         X: pd.DataFrame,
         n: int = 1,
-        constraints: Any = None,
+        rules: Any = None,
         fewest_changes: bool = False,
         *,
         promise: float | None = None,
@@ -328,7 +330,7 @@ class Method(BaseEstimator):
         has none gets the reason, what it rests on, and the rule that alone stands in the way.
 
         n: how many plans a person, which differ in the features they change; fewer where there are
-        no more that are worth showing. constraints: rules for this request. fewest_changes: undo
+        no more that are worth showing. rules: for this request. fewest_changes: undo
         changes that are not needed while h and the verifier accept. promise: show only plans of
         which at least this share is accepted by the real decision, on average over the people who
         get one, with the confidence 1 - delta; the others are told why not (docs/promise.md).
@@ -343,11 +345,11 @@ class Method(BaseEstimator):
                 promise,
                 delta,
                 fewest_changes=fewest_changes,
-                constraints=constraints,
+                rules=rules,
                 n=n,
                 **request,
             )
-        words, gate = Wording.of(language), make_checker(self, self._ordered(X), constraints)
+        words, gate = Wording.of(language), make_checker(self, self._ordered(X), rules)
         offers = Planner(self, gate, request, fewest_changes=fewest_changes).offers(n)
         found = as_worded(gate, make_plans(gate, offers, n, words))
         return enduring(self, gate, found if made is None else promised(self, found, made))
@@ -358,13 +360,13 @@ class Method(BaseEstimator):
         delta: float = DELTA,
         *,
         fewest_changes: bool = False,
-        constraints: Any = None,
+        rules: Any = None,
         n: int = 1,
         **request: Any,
     ) -> Promise:
         """What `plans(X, promise=share)` rests on; `holds` is False where it cannot be promised.
 
-        constraints: the same for everybody; rules of single people are refused, since nothing can
+        rules: the same for everybody; rules of single people are refused, since nothing can
         be tested under them. The first call scores training rows and makes plans for rejected
         ones, as `plans` with these options would; then it is known, and `save` keeps what was
         asked for without options.
@@ -372,9 +374,7 @@ class Method(BaseEstimator):
         self._check_fitted("promise")
         self._check_request("promise", request)
         check_promise(self._where("promise"), share, delta)
-        levels = promise_levels(
-            self, request, fewest_changes=fewest_changes, constraints=constraints, n=n
-        )
+        levels = promise_levels(self, request, fewest_changes=fewest_changes, rules=rules, n=n)
         return choose(levels, float(share), float(delta))
 
     @property
@@ -388,7 +388,7 @@ class Method(BaseEstimator):
         verifier = getattr(self, "verifier_", None)
         if not isinstance(verifier, Verifier):
             return None
-        return self.blank_.rows(np.concatenate(verifier.like_))
+        return self.blank_.hide_encoded(np.concatenate(verifier.like_))
 
     def probe_rows(self) -> pd.DataFrame:
         """A few training rows, from all over the table, that every model file holds."""
@@ -399,7 +399,7 @@ class Method(BaseEstimator):
     def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
         """(N, k, d) x_plus of rejected people that plans are chosen from; what `_recourse` gives
         comes first. A method that has more to choose from than that says so here."""
-        found = self._legal(Z, self._answer(Z, noise, **request), request.get("constraints"))
+        found = self._legal(Z, self._answer(Z, noise, **request), request.get("rules"))
         return self.encoder_.to_features(found)[:, None, :]
 
     def _answer(self, Z: Array, noise: KeyedNoise, **request: Any) -> Array:
@@ -441,8 +441,8 @@ class Method(BaseEstimator):
     def _confidence(self, Z: Array) -> Array:
         """h on rows of Z, on the common scale; for a search that knows no roles, on what would
         follow from what it proposes."""
-        if self.rules_.follows and not self._knows_roles:
-            F = self.rules_.follows.ahead(self.encoder_.to_features(Z))
+        if self.rules_.derived and not self._knows_roles:
+            F = self.rules_.derived.ahead(self.encoder_.to_features(Z))
             Z = self.encoder_.from_features(F)
         return self._settled_confidence(Z)
 
@@ -455,15 +455,15 @@ class Method(BaseEstimator):
         """Why a row of Z whose recourse h rejects could not be helped."""
         return np.full(len(Z), "not-accepted", dtype=object)
 
-    def _compiled(self, constraints: Any, X: pd.DataFrame) -> RequestRules | None:
+    def _compiled(self, rules: Any, X: pd.DataFrame) -> RuleBook | None:
         """The rules of a request, for each row of X; whom h accepts already needs to meet none."""
-        if constraints is None:
+        if rules is None:
             return None
         X = self._ordered(X)
         rejected = ~self.classifier_.accepts(X)
-        return compile_constraints(constraints, self.encoder_, self.rules_, X, rejected)
+        return request_book(rules, self.rules_, X, rejected)
 
-    def _legal(self, Z: Array, Z_plus: Array, request: RequestRules | None = None) -> Array:
+    def _legal(self, Z: Array, Z_plus: Array, request: RuleBook | None = None) -> Array:
         """Z_plus on legal values and within the rules; a feature left alone stays exactly so.
 
         Under a request, a row that breaks a rule which single features cannot put right is x.
@@ -474,22 +474,22 @@ class Method(BaseEstimator):
         projected = self.encoder_.to_features(self.encoder_.project(clipped))
         legal = self.rules_.revert(F, np.where(same, F, projected))
         if request is not None:
-            legal = revert(request, F, legal)
+            legal = request.revert(F, legal)
         legal = self._settled(F, legal, request)
         return self.encoder_.from_features(legal)
 
-    def _settled(self, F: Array, F_plus: Array, request: RequestRules | None = None) -> Array:
+    def _settled(self, F: Array, F_plus: Array, request: RuleBook | None = None) -> Array:
         """F_plus (..., d) with what follows from it, and x itself where a rule on whole rows, of
         the request or on what follows, is broken."""
         rules = self._whole(request)
         if rules is None:
             return F_plus
-        F_plus = rules.settle(F, F_plus)
+        F_plus = rules.with_derived(F, F_plus)
         return np.where(rules.feasible(F, F_plus)[..., None], F_plus, F)
 
-    def _whole(self, request: RequestRules | None) -> RuleBook | None:
+    def _whole(self, request: RuleBook | None) -> RuleBook | None:
         """The rules in force, if there are any that single features cannot keep by themselves."""
-        return request or (self.rules_ if self.rules_.follows else None)
+        return request or (self.rules_ if self.rules_.derived else None)
 
     def _check_changeable(self) -> None:
         """Refuse to learn where the schema lets nothing change."""

@@ -12,7 +12,7 @@ from genrecourse.methods._verified_method import VerifiedMethod
 from genrecourse.methods.auto import clean
 from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.request import check_safety
-from genrecourse.rules.requests import RequestRules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
@@ -99,11 +99,11 @@ class NearestNeighbour(VerifiedMethod):
         noise: KeyedNoise,
         *,
         safety: float | None = None,
-        constraints: RequestRules | None = None,
+        rules: RuleBook | None = None,
     ) -> Array:
         safety = self.safety if safety is None else safety
         F, k = self.encoder_.to_features(Z), CANDIDATES if self.gamma == "auto" else 1
-        F_plus, cost = self._nearest(Z, k, constraints)
+        F_plus, cost = self._nearest(Z, k, rules)
         chosen = F_plus[:, 0]
         if self.verifier_ is not None and k > 1:
             Z_plus = self.encoder_.from_features(F_plus.reshape(len(F) * k, -1))
@@ -112,7 +112,7 @@ class NearestNeighbour(VerifiedMethod):
             score = self._expected(F_plus, known, 0.5, safety)
             chosen = F_plus[np.arange(len(F)), score.argmax(axis=1)]
         if self.verifier_ is not None and self.refine:
-            chosen = self._closer(F, chosen, safety, constraints)
+            chosen = self._closer(F, chosen, safety, rules)
         return self.encoder_.from_features(chosen)
 
     def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
@@ -120,7 +120,7 @@ class NearestNeighbour(VerifiedMethod):
         first = super()._several(Z, noise, n, **request)
         if n == 1:
             return first
-        rules = request.get("constraints")
+        rules = request.get("rules")
         found, _ = self._nearest(Z, OFFERED * n, rules)
         if self.verifier_ is not None and self.refine:
             found = self._closer_each(Z, found, self._safety_asked(request), rules)

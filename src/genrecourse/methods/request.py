@@ -11,11 +11,8 @@ from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, Literal
 
-import numpy as np
-
 from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import LAM_RANGE
-from genrecourse.rules.requests import RequestRules
 
 Lam = float | Literal["any"]
 
@@ -74,22 +71,6 @@ def check_request(where: str, request: Mapping[str, Any], fitted: Lam) -> None:
         value = request.get(name)
         if value is not None and not is_good(value):
             raise UserError(f"{where}: {name} is {value!r}; it must be {needed}")
-
-
-def parted(
-    rules: RequestRules | None, people: np.ndarray
-) -> list[tuple[np.ndarray, RequestRules | None]]:
-    """(places in `people`, their rules) of those whom a request binds, and of those whom it does
-    not: the latter are answered as if nobody had any rules. Groups without anybody are left out.
-
-    rules: of the whole table. people: rows of it.
-    """
-    bound = np.zeros(len(people), dtype=bool) if rules is None else ~rules.is_free[people]
-    free, asked = np.flatnonzero(~bound), np.flatnonzero(bound)
-    groups: list[tuple[np.ndarray, RequestRules | None]] = [(free, None)] if len(free) else []
-    if rules is not None and len(asked):
-        groups.append((asked, rules.take(people[asked])))
-    return groups
 
 
 def _check_lam_asked(where: str, lam: Any, fitted: Lam) -> None:

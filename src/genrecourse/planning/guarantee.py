@@ -20,7 +20,7 @@ from genrecourse.planning.diversity import pick_diverse
 from genrecourse.planning.enumeration import Enumeration, EnumerationResult, ObservedValues
 from genrecourse.planning.plans import BlockingRule, Change, Evidence, Plan, Plans, Row, cell_value
 from genrecourse.planning.wording import Wording
-from genrecourse.rules.constraints import RuleBook
+from genrecourse.rules.book import RuleBook
 from genrecourse.rules.relaxations import RelaxedRule
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder, unchanged
@@ -83,7 +83,7 @@ class PlanChecker:
             nowhere = nothing > 0
             return Checked(person, self.X.iloc[:0], nothing, nowhere, nowhere, none, none, no, no)
         mine, before = rules.take(person), self.F[person]
-        settled = mine.settle(before, F_plus)
+        settled = mine.with_derived(before, F_plus)
         # what cannot be computed has no place in a table: such a row is nobody's plan
         lost = (np.isnan(settled) & ~np.isnan(before)).any(axis=1, keepdims=True)
         table = self.trial.decoded(person, np.where(lost, before, settled))

@@ -15,15 +15,15 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
-from genrecourse.methods.request import parted
 from genrecourse.planning.guarantee import Candidates, PlanChecker, make_plans
 from genrecourse.planning.plans import Change, Plan, Plans
 from genrecourse.planning.promise import Promise, ThresholdTest
 from genrecourse.planning.robustness import imprecise, retrained
 from genrecourse.planning.wording import english
-from genrecourse.rules.constraints import RuleBook, revert
-from genrecourse.rules.relaxations import RelaxedRule, relaxed_request, relaxed_schema
-from genrecourse.rules.requests import Constraints, RequestRules, read_constraints
+from genrecourse.rules.book import split_by_rules
+from genrecourse.rules.kinds import Rules
+from genrecourse.rules.relaxations import relaxed_rules
+from genrecourse.rules.stated import read_rules
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.refine import fewest
@@ -39,27 +39,17 @@ AS_FITTED = repr((False, []))  # the key of a promise about plans without any op
 # ---- who is asked, and what the method has for them ------------------------------------------
 
 
-def make_checker(method: Method, X: pd.DataFrame, constraints: Any) -> PlanChecker:
-    rules, relaxed = _rules_of(method, constraints, X)
+def make_checker(method: Method, X: pd.DataFrame, rules: Any) -> PlanChecker:
+    book = method._compiled(rules, X) or method.rules_
     return PlanChecker(
         X,
         menu=method.observed_,
         h=method.classifier_,
         encoder=method.encoder_,
         cost=method.cost_,
-        rules=rules,
-        relaxed=relaxed,
+        rules=book,
+        relaxed=lambda: relaxed_rules(book),
     )
-
-
-def _rules_of(
-    method: Method, constraints: Any, X: pd.DataFrame
-) -> tuple[RuleBook, Callable[[], list[RelaxedRule]]]:
-    """The rules in force, and what they are without each single one."""
-    rules = method._compiled(constraints, X)
-    if rules is None:
-        return method.rules_, lambda: relaxed_schema(method.rules_, method.encoder_)
-    return rules, lambda: relaxed_request(rules)
 
 
 class Planner:
@@ -98,12 +88,11 @@ class Planner:
         A method that knows nothing of a request's rules has what they forbid put back as it was.
         """
         method, gate = self.method, self.gate
-        rules = gate.rules if isinstance(gate.rules, RequestRules) else None
-        is_told = "constraints" in inspect.signature(method._recourse).parameters
+        is_told = "rules" in inspect.signature(method._recourse).parameters
         parts, order = [], []
-        for rows, mine in parted(rules, gate.rejected):
+        for rows, mine in split_by_rules(gate.rules, gate.rejected):
             people = gate.rejected[rows]
-            told = {"constraints": mine} if mine is not None and is_told else {}
+            told = {"rules": mine} if mine is not None and is_told else {}
             noise = KeyedNoise(method.random_state)
             found = method._several(self.Z[people], noise, n, **self.request, **told)
             parts.append(self._within_rules(people, found))
@@ -117,8 +106,8 @@ class Planner:
         N, k, d = found.shape
         again, rules = np.repeat(people, k), self.gate.rules
         F = self.gate.F[again]
-        kept = revert(rules.take(again), F, found.reshape(-1, d))
-        return rules.settle(F, kept).reshape(N, k, d)
+        kept = rules.take(again).revert(F, found.reshape(-1, d))
+        return rules.with_derived(F, kept).reshape(N, k, d)
 
     def _with_fewest(self, person: np.ndarray, F_plus: Array) -> Array:
         """x_plus with every change undone that h and the verifier do not need."""
@@ -139,7 +128,7 @@ class Planner:
             method.encoder_,
             self.safety,
             feasible=lambda rows, trial: rules.take(person[rows]).feasible(F[rows], trial),
-            settle=rules.settle,
+            settle=rules.with_derived,
         )
 
     def _worth(self, person: np.ndarray, F_plus: Array) -> Array:
@@ -168,12 +157,12 @@ def promise_levels(
     request: dict[str, Any],
     *,
     fewest_changes: bool,
-    constraints: Any = None,
+    rules: Any = None,
     n: int = 1,
 ) -> list[ThresholdTest]:
     """Thresholds and what training rows say of each, for plans made as this request asks: under
     its rules, and chosen from as many as it chooses from."""
-    rules = _everybodys(method, constraints)
+    rules = _everybodys(method, rules)
     asked = {name: value for name, value in request.items() if value is not None}
     n = n if fewest_changes else 1  # else the first plan is the same, however many are asked for
     more = () if rules is None and n == 1 else (n, None if rules is None else rules.key())
@@ -183,11 +172,11 @@ def promise_levels(
     return method._levels[key]
 
 
-def _everybodys(method: Method, constraints: Any) -> Constraints | None:
+def _everybodys(method: Method, rules: Any) -> Rules | None:
     """The rules that bind everybody; what was tested under them says nothing of other rules."""
-    if constraints is None:
+    if rules is None:
         return None
-    stated = read_constraints(constraints)
+    stated = read_rules(rules)
     if stated.people:
         some = ", ".join(repr(label) for label in list(stated.people)[:3])
         raise UserError(
@@ -195,13 +184,13 @@ def _everybodys(method: Method, constraints: Any) -> Constraints | None:
             f"everybody, but {len(stated.people)} people have rules of their own (first: {some}). "
             "Ask for their plans without a promise, or give everybody the same rules"
         )
-    return None if stated.default == Constraints() else stated.default
+    return None if stated.default == Rules() else stated.default
 
 
 def _make_levels(
     method: Method,
     request: dict[str, Any],
-    rules: Constraints | None,
+    rules: Rules | None,
     n: int,
     *,
     fewest_changes: bool,
@@ -228,7 +217,7 @@ def _make_levels(
     return ground.levels(method.encoder_.encode(first.x_plus()))
 
 
-def _who_can_ask(method: Method, X: pd.DataFrame, rules: Constraints | None) -> pd.DataFrame:
+def _who_can_ask(method: Method, X: pd.DataFrame, rules: Rules | None) -> pd.DataFrame:
     """Without people whom a request with these rules would be refused for."""
     if rules is None:
         return X
@@ -242,7 +231,7 @@ def _who_can_ask(method: Method, X: pd.DataFrame, rules: Constraints | None) -> 
     return X
 
 
-def _is_possible(method: Method, person: pd.DataFrame, rules: Constraints) -> bool:
+def _is_possible(method: Method, person: pd.DataFrame, rules: Rules) -> bool:
     try:
         method._compiled(rules, person)
     except UserError:
@@ -325,7 +314,7 @@ def enduring(method: Method, gate: PlanChecker, plans: Plans) -> Plans:
         Z,
         moves,
         method.random_state,
-        method.blank_.rows,
+        method.blank_.hide_encoded,
     )
     verifier = getattr(method, "verifier_", None)
     again = [None] * len(Z) if verifier is None else retrained(verifier.votes(Z))
@@ -338,9 +327,9 @@ def _confidence_settled(method: Method, F: Array, noisy: Array) -> Array:
     """h on noisy rows of Z, as many in turn for each of the people F, with what follows from what
     noise has moved; who ends where a formula gives no number is x itself, whom h rejects."""
     rules, encoder = method.rules_, method.encoder_
-    if rules.follows:
+    if rules.derived:
         before = np.repeat(F, len(noisy) // len(F), axis=0)
-        settled = rules.settle(before, encoder.to_features(noisy))
+        settled = rules.with_derived(before, encoder.to_features(noisy))
         lost = (np.isnan(settled) & ~np.isnan(before)).any(axis=1, keepdims=True)
         noisy = encoder.from_features(np.where(lost, before, settled))
     return method._settled_confidence(noisy)

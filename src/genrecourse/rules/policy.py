@@ -39,22 +39,19 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from genrecourse.errors import UserError, amount, did_you_mean
 from genrecourse.model.classifier import Classifier
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.kinds import FEATURE_KINDS, Rules, several
 from genrecourse.rules.relations import Possible, parse_relation
-from genrecourse.rules.requests import (
-    Constraints,
-    PerPerson,
-    compile_constraints,
-    read_constraints,
-    several,
-)
-from genrecourse.rules.roles import read_by
+from genrecourse.rules.requests import request_book
+from genrecourse.rules.roles import protected_used_by
+from genrecourse.rules.stated import PersonalRules, read_rules
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Feature, Level, Schema
+from genrecourse.table.validation import validated
 
 SHARED = 50  # values of an immutable feature by which people are matched as they are
 TRIED = 100  # rejected rows for whom plans are made when a fitted method is linted
@@ -116,41 +113,12 @@ class PolicyTables(_Part):
     unlisted: Literal["mutable", "immutable"] | None = None
     decision: PolicyDecision = PolicyDecision()
     features: dict[str, FeaturePolicy] = {}
-    rules: Constraints = Constraints()
+    rules: Rules = Rules()
 
 
 def read_tables(data: Any, where: str) -> PolicyTables:
     """From the tables of a TOML file; the first mistake is one sentence that names its key."""
-    try:
-        return PolicyTables.model_validate(data)
-    except ValidationError as error:
-        raise UserError(f"{where}: {_sentence(error)}") from None
-
-
-def _sentence(error: ValidationError) -> str:
-    first = error.errors()[0]
-    place, said = [str(part) for part in first["loc"]], first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        part, above = _part_at(place[:-1]), ".".join(place[:-1])
-        known = [field.alias or name for name, field in part.model_fields.items()]
-        inside = f"'{above}' has" if above else "it has"
-        close = did_you_mean(place[-1], known)
-        return f"{inside} no key '{place[-1]}'{close}; allowed are {', '.join(known)}"
-    seen = "" if first["type"] == "value_error" else f" is {first['input']!r}"
-    said = said[:1].lower() + said[1:]
-    return f"'{'.'.join(place)}'{seen}: {said}"
-
-
-def _part_at(place: list[str]) -> type[BaseModel]:
-    """The part of the file that a key belongs to."""
-    if not place:
-        return PolicyTables
-    parts: dict[str, type[BaseModel]] = {
-        "decision": PolicyDecision,
-        "features": FeaturePolicy,
-        "rules": Constraints,
-    }
-    return parts[place[0]]
+    return validated(PolicyTables, data, where)
 
 
 # ---- what it means --------------------------------------------------------------------------
@@ -212,9 +180,9 @@ class Policy:
     def _check_names(self, schema: Schema) -> None:
         """Refuse names that are no features, by the key where they stand."""
         named = [(name, f"'features.{name}'") for name in self.stated.features]
-        for field in ("lock", "increase", "decrease", "ranges", "allowed", "max_step"):
-            rules = getattr(self.stated.rules, field)
-            named += [(name, f"'rules.{field}' names '{name}', which") for name in rules]
+        for kind in FEATURE_KINDS:
+            names = [name for name, _ in kind.stated(self.stated.rules)]
+            named += [(name, f"'rules.{kind.field}' names '{name}', which") for name in names]
         for name, where in named:
             if name not in schema.names:
                 close = did_you_mean(name, schema.names)
@@ -264,9 +232,9 @@ class Policy:
         return self.stated.decision.target
 
     @property
-    def constraints(self) -> Constraints | None:
+    def rules(self) -> Rules | None:
         """The rules of every request; None: there are none."""
-        return None if self.stated.rules == Constraints() else self.stated.rules
+        return None if self.stated.rules == Rules() else self.stated.rules
 
     @property
     def promise(self) -> float | None:
@@ -274,16 +242,19 @@ class Policy:
 
     @property
     def request(self) -> dict[str, Any]:
-        """What `plans` is to be told: `method.plans(X, n=3, **policy.request)`."""
+        """The options of `plans` that the policy sets: `method.plans(X, n=3, **policy.request)`."""
         return self.request_with(None)
 
-    def request_with(self, constraints: Any) -> dict[str, Any]:
-        """The same, with rules of these people on top: none of the policy's is lost by them."""
-        rules: Constraints | PerPerson | None = self.constraints
-        if constraints is not None:
-            rules = PerPerson(default=self.stated.rules).also(read_constraints(constraints))
-        told = {"constraints": rules, "promise": self.promise}
-        return {name: value for name, value in told.items() if value is not None}
+    def request_with(self, rules: Any) -> dict[str, Any]:
+        """Returns `request` with more rules on top; the policy's own stay in force.
+
+        rules: anything that `read_rules` reads.
+        """
+        both: Rules | PersonalRules | None = self.rules
+        if rules is not None:
+            both = PersonalRules(default=self.stated.rules).also(read_rules(rules))
+        options = {"rules": both, "promise": self.promise}
+        return {name: value for name, value in options.items() if value is not None}
 
     def split(self, table: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series | None]:
         """The features, and the outcomes where the table has their column."""
@@ -381,7 +352,7 @@ class Policy:
         if all(feature.role != "mutable" for feature in schema):
             remarks.append("no feature is mutable: nobody can be told to change anything")
         if method is not None:
-            remarks += _lint_reading(method.classifier_, schema, X)
+            remarks += _lint_use(method.classifier_, schema, X)
             remarks += [] if refused else self._lint_plans(method, X)
         return remarks + refused
 
@@ -391,7 +362,7 @@ class Policy:
         method: then rules need be met only by those rows that it rejects.
         """
         X, y = self.split(X)
-        found, encoder = [], TableEncoder(self.schema(X)).fit(X)
+        found, book = [], RuleBook.of_schema(TableEncoder(self.schema(X)).fit(X))
         try:
             if y is not None:
                 self.classifier().is_favourable(y)
@@ -402,21 +373,19 @@ class Policy:
             unless, asking = "", ~method.classifier_.accepts(X[method.schema_.names])
         for then, whom in (("", np.zeros(len(X), dtype=bool)), (unless, asking)):
             try:
-                compile_constraints(self.stated.rules, encoder, Rules(encoder), X, whom)
+                request_book(self.stated.rules, book, X, whom)
             except UserError as error:
                 return [*found, f"'rules' will be refused for such a table{then}: {error}"]
         return found
 
     def _lint_rules(self, schema: Schema, X: pd.DataFrame) -> list[str]:
         rules, remarks = self.stated.rules, []
-        named = {"lock": rules.lock, "increase": rules.increase, "decrease": rules.decrease}
-        named |= {f: tuple(getattr(rules, f)) for f in ("ranges", "allowed", "max_step")}
-        for field, names in named.items():
-            for name in names:
-                feature = schema[name]
-                if feature.role not in ("mutable", "derived"):
-                    then = "it does nothing" if feature.role == "immutable" else "it is refused"
-                    remarks.append(f"'rules.{field}' names '{name}', {feature.role}: {then}")
+        for kind in FEATURE_KINDS:
+            for name, _ in kind.stated(rules):
+                role = schema[name].role
+                if role not in ("mutable", "derived"):
+                    then = "it does nothing" if role == "immutable" else "it is refused"
+                    remarks.append(f"'rules.{kind.field}' names '{name}', {role}: {then}")
         for name, (low, high) in rules.ranges.items():
             if schema[name].is_category:
                 continue  # which the rules are refused for
@@ -518,7 +487,7 @@ def _lint_range(where: str, ends: tuple[float, float], column: pd.Series) -> Ite
 
 def _lint_relations(texts: Iterable[str], schema: Schema, X: pd.DataFrame) -> Iterable[str]:
     encoder = TableEncoder(schema).fit(X)
-    F, immutable = encoder.features(X), Rules(encoder).immutable
+    F, immutable = encoder.features(X), RuleBook.of_schema(encoder).immutable
     view = {j: Possible.known(F[:, j]) for j in range(F.shape[1])}
     for text in texts:
         try:
@@ -537,9 +506,6 @@ def _lint_relations(texts: Iterable[str], schema: Schema, X: pd.DataFrame) -> It
             yield f"{share} of the rows do not keep the rule '{text}' as they are"
 
 
-def _lint_reading(h: Classifier, schema: Schema, X: pd.DataFrame) -> Iterable[str]:
-    for name, share in read_by(h, schema, X[schema.names]).items():
-        yield (
-            f"the model itself reads '{name}', which is protected: its score hangs on it in "
-            f"{share:.0%} of the rows that were tried"
-        )
+def _lint_use(h: Classifier, schema: Schema, X: pd.DataFrame) -> Iterable[str]:
+    for use in protected_used_by(h, schema, X[schema.names]):
+        yield f"{use.sentence}, and it is protected"

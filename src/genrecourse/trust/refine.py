@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from genrecourse.rules.constraints import RuleBook
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.trust.verifier import Thresholds, Verifier
@@ -55,7 +55,7 @@ def refine(
         trial = F_plus[rows]
         trial[np.arange(len(rows)), kept] = F[rows, kept]
         if rules is not None:
-            trial = rules.settle(F[rows], trial)
+            trial = rules.with_derived(F[rows], trial)
         Z_trial = encoder.from_features(trial)
         found = verifier.reach(Z_trial, confidence(Z_trial), floors[rows])
         value = verifier.worth(found, safety)  # NaN for a row that missed a bar
@@ -83,7 +83,7 @@ def fewest(
     What it is worth does not count here, only how many changes there are: the least come first,
     and what could not be undone is tried again once others were. feasible(rows, trial): the rules
     for these rows, since a rule between two features may need both to change. settle: what follows
-    by itself from what is left (`RuleBook.settle`).
+    by itself from what is left (`RuleBook.with_derived`).
     """
     F_plus, bars, every = F_plus.copy(), Thresholds.at(safety).array(), np.arange(len(F))
     if len(F) == 0:
