@@ -21,7 +21,7 @@ from genrecourse.model.classifier import MLPConfig, fit_mlp
 from genrecourse.rules.book import RuleBook
 from genrecourse.rules.kinds import Rules
 from genrecourse.rules.requests import request_book
-from genrecourse.rules.roles import ProtectedMask, read_by
+from genrecourse.rules.roles import ProtectedMask, ProtectedUse, protected_used_by
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TableEncoder
 
@@ -296,20 +296,24 @@ def reads_sex(X: pd.DataFrame) -> np.ndarray:
     return np.clip(score(X) - 0.05 * (X["sex"] == "f").to_numpy(), 0, 1)
 
 
-def test_it_is_told_whether_h_reads_what_is_protected() -> None:
-    assert read_by(Classifier(score), SCHEMA, X) == {}
-    found = read_by(Classifier(reads_sex), SCHEMA, X)
-    assert list(found) == ["sex"]
-    assert found["sex"] == 1.0  # one of the two values that were tried is the other one
+def test_the_protected_features_that_h_uses_are_found() -> None:
+    assert protected_used_by(Classifier(score), SCHEMA, X) == []
+    (found,) = protected_used_by(Classifier(reads_sex), SCHEMA, X)
+    # one of the two values that are tried is the other one
+    assert found == ProtectedUse("sex", 1.0, min(64, len(X)))
+    assert found.sentence == (
+        "the model uses 'sex': changing it alone changed the score of 100% of "
+        f"{min(64, len(X))} sampled rows"
+    )
 
 
 def test_a_model_learned_here_does_not_read_what_is_protected() -> None:
     y = (reads_sex(X) > 0.5).astype(int)
     h = fit_mlp(X, y, SCHEMA, config=MLPConfig(hidden=(4,), epochs=3))
-    assert read_by(h, SCHEMA, X) == {}
+    assert protected_used_by(h, SCHEMA, X) == []
     free = SCHEMA.with_feature("sex", role="immutable")
     h = fit_mlp(X, y, free, config=MLPConfig(hidden=(4,), epochs=3))
-    assert read_by(h, SCHEMA, X) == {"sex": 1.0}
+    assert [use.share for use in protected_used_by(h, SCHEMA, X)] == [1.0]
 
 
 def test_blank_rows_are_the_same_for_everybody() -> None:
@@ -522,7 +526,7 @@ def test_other_methods_keep_roles(kind: Any) -> None:
 def test_an_h_that_reads_it_is_shown_each_persons_own_value() -> None:
     """And it is said aloud that it does."""
     method = NearestNeighbour(reads_sex, SCHEMA)
-    with pytest.warns(UserWarning, match="itself reads 'sex', which is protected"):
+    with pytest.warns(UserWarning, match="the model uses 'sex': changing it alone"):
         method.fit(X, (score(X) > 0.5).astype(int))
     for table in (PEOPLE, FLIPPED):
         for plan, (_, row) in zip(method.plans(table), table.iterrows(), strict=True):

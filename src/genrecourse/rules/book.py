@@ -2,7 +2,7 @@
 
 `RuleBook.allowed(j, a, b)` decides for one feature, on any shapes that broadcast: pairs of rows
 (`feasible`), a row against every choice of a sampler (a mask), a block of sources against a block
-of targets. A value that stays as it is is always allowed.
+of targets. A value that does not change is always allowed.
 
 `allowed` is about what a person may do, so it never lets a feature change that moves by itself
 (`roles`). For whole rows, call `with_derived` first: `feasible` checks that derived and advancing
@@ -109,7 +109,7 @@ class Statements:
     def is_empty(self) -> np.ndarray:
         """(g,) booleans: the sets that forbid nothing."""
         assert self.bound is not None
-        empty: np.ndarray = ~self.bound.any(axis=1)
+        empty = np.asarray(~self.bound.any(axis=1))
         for limit in self.limits.values():
             empty &= ~np.isfinite(limit)
         for columns in self.columns.values():

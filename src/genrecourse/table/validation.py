@@ -19,7 +19,7 @@ def validated(model: type[M], data: Any, where: str, *, unknown_key_hint: str = 
 
     >>> class Loan(BaseModel, extra="forbid"):
     ...     sum: float
-    >>> validated(Loan, {"sum": "a lot"}, "loan.json")
+    >>> validated(Loan, {"sum": "a lot"}, "loan.json")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     genrecourse.errors.UserError: loan.json: 'sum' is 'a lot': input should be a valid number, ...
@@ -44,6 +44,8 @@ def _sentence(error: ValidationError, model: type[BaseModel], unknown_key_hint: 
         return f"{owner} '{place[-1]}'{close}; the keys are {', '.join(known)}{unknown_key_hint}"
     if not place:
         return message
+    if first["type"] == "missing":
+        return f"'{'.'.join(place)}' is missing"
     seen = "" if first["type"] == "value_error" else f" is {first['input']!r}"
     return f"'{'.'.join(place)}'{seen}: {message}"
 
