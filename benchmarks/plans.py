@@ -56,9 +56,9 @@ def part(case: Case, method: Method, people: pd.DataFrame, setting: str, first: 
         own = {label: asked_at_random(rng, case.schema, case.X) for label in people.index}
         tally.counts["ruled people"] = sum(bool(asked.stated()) for asked in own.values())
 
-    def ask(constraints: Any) -> Any:
+    def ask(rules: Any) -> Any:
         started = time.perf_counter()  # of what is not refused
-        plans = method.plans(people, n=N, constraints=constraints if own else None)
+        plans = method.plans(people, n=N, rules=rules if own else None)
         tally.counts["milliseconds"] = round(1000 * (time.perf_counter() - started))
         return plans
 

@@ -27,8 +27,8 @@ import numpy as np
 from benchmarks.model_cache import fitted
 from genrecourse import GenRe, Policy, UserError
 from genrecourse.evaluation.evaluate import Case, make_case, measure, summarise, with_schema
-from genrecourse.rules.constraints import Rules
-from genrecourse.rules.requests import compile_constraints
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.requests import request_book
 from genrecourse.table.encoding import unchanged
 
 HERE = Path(__file__).parent
@@ -63,12 +63,12 @@ def allowed(strict: Case, policy: Policy, X_plus: Any) -> np.ndarray:
     """Whose x_plus keeps every rule of the policy. Time may stand still in it: the lenient setting
     knows none."""
     encoder = strict.encoder
-    rules = compile_constraints(
-        policy.stated.rules, encoder, Rules(encoder), strict.people[strict.schema.names]
+    rules = request_book(
+        policy.stated.rules, RuleBook.of_schema(encoder), strict.people[strict.schema.names]
     )
     F, F_plus = encoder.features(strict.people), encoder.features(X_plus)
-    settled = rules.settle(F, F_plus)
-    in_place = unchanged(F, F_plus) | unchanged(settled, F_plus) | ~rules.rules.follows.mask
+    settled = rules.with_derived(F, F_plus)
+    in_place = unchanged(F, F_plus) | unchanged(settled, F_plus) | ~rules.derived.mask
     return np.asarray(rules.feasible(F, settled) & in_place.all(axis=1))
 
 

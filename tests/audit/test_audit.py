@@ -47,9 +47,9 @@ class ToSixty(Method):
         pass
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
-        F = self.encoder_.to_features(Z)
-        F[:, 0] = (60.0 - self.encoder_.blocks[0].low) / self.encoder_.blocks[0].span
-        return self.encoder_.from_features(F)
+        F = self.problem_.encoder.to_features(Z)
+        F[:, 0] = (60.0 - self.problem_.encoder.blocks[0].low) / self.problem_.encoder.blocks[0].span
+        return self.problem_.encoder.from_features(F)
 
 
 def accepts(X: pd.DataFrame) -> np.ndarray:
@@ -207,7 +207,7 @@ def nearest(example: Example) -> NearestNeighbour:
 def by_hand(method: NearestNeighbour, table: pd.DataFrame) -> list[dict[str, Any]]:
     """Each person's numbers, one person at a time, from what the plans say."""
     X = table[method.schema_.names]
-    training = {tuple(row) for row in method.encoder_.encode(make_example().X).round(9) + 0.0}
+    training = {tuple(row) for row in method.problem_.encoder.encode(make_example().X).round(9) + 0.0}
     lines = []
     for i, plan in enumerate(method.plans(X)):
         line: dict[str, Any] = {"rejected": float(example_score(X.iloc[[i]])[0] <= 0.5)}
@@ -215,8 +215,8 @@ def by_hand(method: NearestNeighbour, table: pd.DataFrame) -> list[dict[str, Any
             line["with_plan"] = float(plan.status == "ok")
         if plan.status == "ok":
             after = told(X.iloc[[i]], plan)
-            z_plus = method.encoder_.encode(after)
-            line |= asked(method, method.encoder_.encode(X.iloc[[i]]), z_plus)
+            z_plus = method.problem_.encoder.encode(after)
+            line |= asked(method, method.problem_.encoder.encode(X.iloc[[i]]), z_plus)
             names = {change.feature.name for change in plan.changes}
             line |= {
                 "cost": plan.cost,
@@ -244,13 +244,13 @@ def told(X: pd.DataFrame, plan: Plan) -> pd.DataFrame:
 def asked_noise(method: NearestNeighbour, z: Array, z_plus: Array) -> float:
     keyed, accepted = KeyedNoise(NOISE_SEED), 0
     seen = z.copy()  # what is protected decides no noise
-    for block, feature in zip(method.encoder_.blocks, method.encoder_.schema, strict=True):
+    for block, feature in zip(method.problem_.encoder.blocks, method.problem_.encoder.schema, strict=True):
         if feature.role == "protected":
             seen[:, block.start : block.stop] = 0.0
     shift = keyed.normal(keyed.keys(seen), (N_NOISE, z.shape[1]))[0]
     for k in range(N_NOISE):
         row = z_plus.copy()
-        for block in method.encoder_.blocks:
+        for block in method.problem_.encoder.blocks:
             gone = block.has_flag and row[0, block.stop - 1] > 0.5
             if block.n_levels == 0 and not gone:
                 row[0, block.start] += NOISE_SD * shift[k, block.start]
@@ -265,7 +265,7 @@ def asked(method: NearestNeighbour, z: Array, z_plus: Array) -> dict[str, float]
     return {
         "noise": asked_noise(method, z, z_plus),
         "robust": sum(float(copy) > 0.5 for copy in copies) / len(copies),
-        "likely": float(verifier.valid(z_plus, method._confidence(z_plus))[0]),
+        "likely": float(verifier.valid(z_plus, method.problem_.confidence(z_plus))[0]),
     }
 
 
@@ -309,7 +309,7 @@ def test_the_copies_are_of_training_rows(nearest: NearestNeighbour, people: pd.D
     """Nearest neighbours copy rows wherever the immutables agree, and the rows they hold do."""
     kept = nearest.kept_rows()
     assert kept is not None
-    rows = {tuple(row) for row in nearest.encoder_.encode(make_example().X).round(9)}
+    rows = {tuple(row) for row in nearest.problem_.encoder.encode(make_example().X).round(9)}
     assert {tuple(row) for row in kept.round(9)} <= rows
     assert ToSixty(accepts).kept_rows() is None
 
@@ -352,8 +352,8 @@ def test_what_follows_from_a_plan_is_measured_too() -> None:
     assert done.number("everyone", "valid").value == 1.0
     noise = []
     for plan in plans:
-        z = method.encoder_.encode(X.iloc[[plan.person]])
-        noise.append(asked_noise(method, z, method.encoder_.encode(told(X, plan))))
+        z = method.problem_.encoder.encode(X.iloc[[plan.person]])
+        noise.append(asked_noise(method, z, method.problem_.encoder.encode(told(X, plan))))
     assert done.number("everyone", "noise").value == pytest.approx(np.mean(noise))
 
 

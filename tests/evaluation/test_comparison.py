@@ -230,11 +230,11 @@ def test_the_config_hash_is_of_all_that_is_frozen(monkeypatch: pytest.MonkeyPatc
     constants = entries._constants()
     for name in (
         *(
-            "genrecourse.methods.auto.GAMMA_GRID",
-            "genrecourse.methods._genre_sampling.TEMPERATURE_GRID",
+            "genrecourse.genre.choose_gamma.GAMMA_GRID",
+            "genrecourse.genre.choose_sampling.TEMPERATURE_GRID",
         ),
         *("genrecourse.trust.judge.TRUST_AT", "genrecourse.trust.verifier.INLIER_AT"),
-        *("genrecourse.genre.select.SHORTLIST", "genrecourse.genre.bins.KEEP_REACH"),
+        *("genrecourse.trust.score.SHORTLIST", "genrecourse.genre.bins.KEEP_REACH"),
         "genrecourse.methods.nearest.CANDIDATES",
     ):
         assert name in constants

@@ -37,7 +37,7 @@ def test_sources_and_targets_are_those_of_the_paper(monkeypatch: pytest.MonkeyPa
     for sources in ("labelled", "rejected"):
         seen.clear()
         method = credit_genre(sources=sources).fit(X, y)
-        F = method.encoder_.features(X)
+        F = method.problem_.encoder.features(X)
         rejected = (h <= 0.5) & ((y == 0) | (sources == "rejected"))
         assert ((h <= 0.5) & (y == 1)).any()
         assert rows(*[source for source, _ in seen]) == rows(F[rejected])
@@ -81,7 +81,7 @@ def test_each_epoch_visits_every_source_once_with_a_new_target(
     assert len(both) > 0.6 * len(targets[0])
     assert sum(targets[0][x] != targets[1][x] for x in both) > 0.5 * len(both)
     for x, x_plus in pairs:
-        assert method.rules_.feasible(x, x_plus).all()
+        assert method.problem_.rules.feasible(x, x_plus).all()
 
 
 def test_an_immutable_matched_by_bin_is_carried_over_and_h_asked_again(
@@ -104,7 +104,7 @@ def test_an_immutable_matched_by_bin_is_carried_over_and_h_asked_again(
     method.fit(X, y)
     x, x_plus = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     np.testing.assert_array_equal(x_plus[:, 1], x[:, 1])
-    encoder = method.encoder_
+    encoder = method.problem_.encoder
     people = encoder.table(encoder.from_features(x_plus), X.iloc[:1])
     assert (credit_score(people) > 0.7).all()
     # with another's rate the same target was accepted: some pairs have been dropped

@@ -171,7 +171,7 @@ class WithoutOptions(NearestNeighbour):
 
 @pytest.mark.parametrize(
     ("kind", "takes"),
-    [(NearestNeighbour, r"\['safety', 'constraints'\]"), (WithoutOptions, "none")],
+    [(NearestNeighbour, r"\['safety', 'rules'\]"), (WithoutOptions, "none")],
 )
 def test_a_method_says_which_options_it_takes(
     example: Example, kind: type[NearestNeighbour], takes: str
@@ -227,7 +227,7 @@ def test_the_report_says_what_a_cap_on_the_targets_loses(example: Example) -> No
     assert report["used"] == 40 < report["found"]
 
     # the same by hand: the permutation after that of the sources tells who was kept
-    F = capped.encoder_.features(example.X)
+    F = capped.problem_.encoder.features(example.X)
     h, y = example_score(example.X), example.y.to_numpy() == 1
     rng = np.random.default_rng(0)
     sources = rng.permutation(np.flatnonzero((h <= 0.5) & ~y))
@@ -235,10 +235,10 @@ def test_the_report_says_what_a_cap_on_the_targets_loses(example: Example) -> No
     found = np.flatnonzero((h > 0.5) & y)
     kept = np.zeros(len(found), dtype=bool)
     kept[rng.permutation(len(found))[:40]] = True
-    Z, rules = capped.encoder_.from_features(F), capped.rules_
+    Z, rules = capped.problem_.encoder.from_features(F), capped.problem_.rules
     targets = make_targets(Z[found], F[found], rules, capped.n_bins)
     lost = [
-        lost_by_cap(Z[fitted][:256], F[fitted][:256], targets, kept, capped.encoder_, rules, lam)
+        lost_by_cap(Z[fitted][:256], F[fitted][:256], targets, kept, capped.problem_.encoder, rules, lam)
         for lam in LAM_RANGE
     ]
     assert report["mass_lost"] == pytest.approx(max(lost))
@@ -262,8 +262,8 @@ def test_cost_falls_as_lam_rises() -> None:
         **PLAIN,
     ).fit(X)
     people = X[X["a"] < 5][:100]
-    F = method.encoder_.features(X)
-    accepted, span = F[h(X) > 0.5], method.encoder_.features(people)
+    F = method.problem_.encoder.features(X)
+    accepted, span = F[h(X) > 0.5], method.problem_.encoder.features(people)
     costs = np.abs(span[:, None] - accepted[None]).sum(-1)
     seen = []
     for lam in (0.5, 1.0, 2.5, 5.0, 10.0):

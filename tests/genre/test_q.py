@@ -183,7 +183,7 @@ def test_draws_of_different_sources_are_their_own() -> None:
 
 MEMORY_SCRIPT = """
 import numpy as np, pandas as pd
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.genre.pairs import make_pairs, make_targets
 from genrecourse.table.schema import Schema
@@ -199,7 +199,7 @@ X = pd.DataFrame(numbers | levels)
 X.loc[:9, "c0"] = "alone"  # ten sources without a target: the last copy that is made
 schema = Schema.infer(X, immutable=["c0", "c1"]).with_feature("n0", direction="increase")
 encoder = TableEncoder(schema).fit(X)
-rules, F = Rules(encoder), encoder.features(X)
+rules, F = RuleBook.of_schema(encoder), encoder.features(X)
 Z = encoder.from_features(F)
 targets = make_targets(Z[n:], F[n:], rules, 50)
 make_pairs(Z[:50], F[:50], targets, encoder, rules, lam=5.0, top_k=1000)  # loads what it needs

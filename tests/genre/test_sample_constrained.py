@@ -15,8 +15,8 @@ from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.model import NetConfig, RecourseNet, make_knots
 from genrecourse.genre.sample import sample
 from genrecourse.genre.sample_constrained import sample_constrained, systematic
-from genrecourse.rules.constraints import Rules
-from genrecourse.rules.requests import RequestRules, compile_constraints
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.requests import request_book
 from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.table.noise import KeyedNoise, Words
 from genrecourse.table.schema import Feature, Schema
@@ -34,7 +34,7 @@ NAMES = SCHEMA.names
 GRID = [[0, 1, 3, 4], ["f", "m"], [0, 3, 4], ["x", "y", "z"], [0.0, 0.25, 1.0]]
 TABLE = pd.DataFrame(list(product(*GRID)), columns=NAMES)
 ENCODER = TableEncoder(SCHEMA).fit(TABLE)
-RULES = Rules(ENCODER)
+RULES = RuleBook.of_schema(ENCODER)
 X = (2, "f", 1, "y", 0.6)  # a, b and d hold values that nobody else has
 STREAMS = 300  # independent sets of particles
 
@@ -64,9 +64,9 @@ class Streams(KeyedNoise):
         return super().keys(np.arange(self.seed * len(rows), (self.seed + 1) * len(rows))[:, None])
 
 
-def request_of(constraints: Any, x: tuple[Any, ...] = X, n: int = 1) -> tuple[Array, RequestRules]:
+def request_of(rules: Any, x: tuple[Any, ...] = X, n: int = 1) -> tuple[Array, RuleBook]:
     rows = pd.DataFrame([x] * n, columns=NAMES)
-    return ENCODER.features(rows), compile_constraints(constraints, ENCODER, RULES, rows)
+    return ENCODER.features(rows), request_book(rules, RULES, rows)
 
 
 def everything(density: RecourseDensity, x: Array) -> Array:
@@ -81,10 +81,8 @@ def everything(density: RecourseDensity, x: Array) -> Array:
     return np.array(F_plus)
 
 
-def posterior(
-    density: RecourseDensity, constraints: Any, x: tuple[Any, ...] = X
-) -> dict[Any, float]:
-    F, request = request_of(constraints, x)
+def posterior(density: RecourseDensity, rules: Any, x: tuple[Any, ...] = X) -> dict[Any, float]:
+    F, request = request_of(rules, x)
     F_plus = everything(density, F)
     given = torch.as_tensor(F.repeat(len(F_plus), axis=0))
     p = density.log_prob(torch.as_tensor(F_plus), given).exp().numpy()
@@ -106,8 +104,8 @@ def variation(found: Array, expected: dict[Any, float]) -> float:
     return 0.5 * sum(abs(seen.get(k, 0.0) - expected.get(k, 0.0)) for k in {*seen, *expected})
 
 
-def drawn(density: RecourseDensity, constraints: Any, n: int = 64, x: tuple[Any, ...] = X) -> Array:
-    F, request = request_of(constraints, x, STREAMS)
+def drawn(density: RecourseDensity, rules: Any, n: int = 64, x: tuple[Any, ...] = X) -> Array:
+    F, request = request_of(rules, x, STREAMS)
     draws = sample_constrained(density, F, n, request, temperature=1.0, noise=Streams(0))
     return draws.F
 
@@ -170,8 +168,8 @@ def test_masks_alone_do_not(name: str) -> None:
 
 
 def test_a_few_draws_of_many_particles_and_the_first_alone() -> None:
-    constraints = CASES["lock two late ones"]
-    found, expected = drawn(STRONG, constraints, n=8), posterior(STRONG, constraints)
+    rules = CASES["lock two late ones"]
+    found, expected = drawn(STRONG, rules, n=8), posterior(STRONG, rules)
     assert variation(found.reshape(-1, len(SCHEMA)), expected) < 0.05
     for i in (0, 7):  # 400 draws of 20 states: 0.03 by chance
         assert variation(found[:, i], expected) < 0.1
@@ -180,8 +178,8 @@ def test_a_few_draws_of_many_particles_and_the_first_alone() -> None:
 @pytest.mark.parametrize("temperature", [0.5, 2.0])
 def test_a_temperature_is_that_of_each_factor(temperature: float) -> None:
     """With one decoded feature left free, the posterior is its tempered softmax."""
-    constraints = {"lock": ["a", "b", "c"]}
-    F, request = request_of(constraints, n=STREAMS)
+    rules = {"lock": ["a", "b", "c"]}
+    F, request = request_of(rules, n=STREAMS)
     x = torch.as_tensor(F[:1])
     own = x[:, STRONG.decoded]
     with torch.no_grad():
@@ -215,7 +213,7 @@ def test_no_draw_breaks_a_rule(sigma: float, density: RecourseDensity) -> None:
     people = [X, (3, "m", 3, "x", np.nan), (0, "f", 4, None, 0.0)]
     table = pd.DataFrame(people * len(CASES), columns=NAMES)
     given = dict(enumerate(r for r in CASES.values() for _ in people))
-    request = compile_constraints({"people": given}, ENCODER, RULES, table)
+    request = request_book({"people": given}, RULES, table)
     F = ENCODER.features(table)
     how: dict[str, Any] = {"temperature": 1.0, "noise": KeyedNoise(0), "sigma": sigma}
     draws = sample_constrained(density, F, 64, request, all_found=True, **how)
@@ -229,7 +227,7 @@ def test_the_same_person_draws_the_same_in_any_company() -> None:
     people = [(2, "f", 1, "y", 0.6), (0, "m", 4, "x", 0.0), (3, "f", 3, "z", np.nan)] * 9
     table = pd.DataFrame(people, columns=NAMES)
     given = {"people": {1: {"lock": "d"}, 5: {"max_changes": 1}}, "default": CASES["order"]}
-    request = compile_constraints(given, ENCODER, RULES, table)
+    request = request_book(given, RULES, table)
     F = ENCODER.features(table)
     how: dict[str, Any] = {"temperature": 1.0, "noise": KeyedNoise(0)}
     whole = sample_constrained(STRONG, F, 20, request, **how)
@@ -241,8 +239,8 @@ def test_the_same_person_draws_the_same_in_any_company() -> None:
 
 
 def test_the_effective_sample_size_is_told() -> None:
-    def told(constraints: Any) -> float:
-        F, request = request_of(constraints)
+    def told(rules: Any) -> float:
+        F, request = request_of(rules)
         draws = sample_constrained(
             STRONG, F, 64, request, temperature=1.0, noise=KeyedNoise(0), all_found=True
         )

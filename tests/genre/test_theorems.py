@@ -10,7 +10,7 @@ import pytest
 
 from genrecourse.genre import pairs as pairs_module
 from genrecourse.genre.pairs import blocks, make_targets, q_weights
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Feature, Schema
 from tests.support.equations import N_BINS
@@ -57,7 +57,7 @@ def _expected_under_r() -> np.ndarray:
 
 def _expected_under_q(rows: np.ndarray, encoder: TableEncoder) -> np.ndarray:
     """E_Q of (x1, x2, C), by the library."""
-    rules = Rules(encoder)
+    rules = RuleBook.of_schema(encoder)
     targets = make_targets(rows, rows, rules, N_BINS)
     x = KNOWN_X[None, :]
     ((_, members, costs),) = blocks(x, x, targets, encoder, rules)

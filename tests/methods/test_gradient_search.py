@@ -22,7 +22,7 @@ from genrecourse.methods._gradient_search import (
 from genrecourse.methods._sparsify import undo_needless
 from genrecourse.methods.wachter import Wachter
 from genrecourse.model.classifier import MLP, Classifier
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Feature, Schema
@@ -55,7 +55,7 @@ def search(Z: np.ndarray, loss: Any, rank: Any, schema: Schema = SCHEMA, **setti
         np.asarray(Z, dtype=float),
         loss,
         rank,
-        limits=Limits(encoder, Rules(encoder)),
+        limits=Limits(encoder, RuleBook.of_schema(encoder)),
         legal=settings.pop("legal", lambda Z, Z_plus: Z_plus),
         confidence=settings.pop("confidence", lambda Z: np.ones(len(Z))),
         **settings,
@@ -249,7 +249,7 @@ PEOPLE = pd.DataFrame(
 
 def test_the_box_by_hand() -> None:
     encoder = TableEncoder(MIXED).fit(PEOPLE)
-    low, high = Limits(encoder, Rules(encoder)).box(encoder.encode(PEOPLE))
+    low, high = Limits(encoder, RuleBook.of_schema(encoder)).box(encoder.encode(PEOPLE))
     # debt, missing?, rise, missing?, job x y z missing, level low mid high, flag, sex
     assert low.tolist() == [
         [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -265,7 +265,7 @@ def test_the_box_by_hand() -> None:
 
 def test_pull_stays_in_the_box_and_adds_categories_up() -> None:
     encoder = TableEncoder(MIXED).fit(PEOPLE)
-    limits = Limits(encoder, Rules(encoder))
+    limits = Limits(encoder, RuleBook.of_schema(encoder))
     Z = encoder.encode(PEOPLE)
     low, high = map(torch.tensor, limits.box(Z))
     wild = torch.tensor(np.random.default_rng(1).normal(size=(3, encoder.width)) * 3)

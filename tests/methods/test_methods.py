@@ -23,7 +23,7 @@ from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.genre import GenRe, Training
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.model.classifier import Classifier, MLPConfig, fit_mlp
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Schema
 from genrecourse.trust.judge import trust
@@ -155,8 +155,8 @@ def test_the_rules_are_the_method_s_own_not_those_of_h(name: str) -> None:
     X_plus = method.recourse(people)
     assert (X_plus["sex"] == people["sex"]).all()
     assert ((X_plus["income"] - people["income"]).abs() <= 20 + 1e-9).all()
-    assert method.classifier_.encoder is method.encoder_  # and h still reads Z directly
-    assert h.encoder is not method.encoder_
+    assert method.classifier_.encoder is method.problem_.encoder  # and h still reads Z directly
+    assert h.encoder is not method.problem_.encoder
 
 
 def test_a_model_is_given_its_columns_in_the_table_s_order_whatever_the_schema_s() -> None:
@@ -178,7 +178,7 @@ def test_levels_in_another_order_are_not_the_same_layout() -> None:
     h = fit_mlp(X, y, one, config=MLPConfig(epochs=20, lr=0.03))
     method = METHODS["nnr"](h, other).fit(X, y)
     np.testing.assert_allclose(
-        method._confidence(method.encoder_.encode(X)), h.confidence(h.score(X)), atol=1e-6
+        method.problem_.confidence(method.problem_.encoder.encode(X)), h.confidence(h.score(X)), atol=1e-6
     )
 
 
@@ -211,7 +211,7 @@ def gamma_for(
     judged: Any = judge
     found = np.flatnonzero(v > 0.5)
     return auto.choose_gamma(
-        rows, sources, found, judged, encoder, Rules(encoder), lam=lam, n_bins=50
+        rows, sources, found, judged, encoder, RuleBook.of_schema(encoder), lam=lam, n_bins=50
     )
 
 

@@ -20,7 +20,7 @@ from genrecourse.errors import UserError
 from genrecourse.evaluation.checks import KINDS, broken_rules, changed
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TableEncoder, unchanged
 from genrecourse.table.schema import Schema
@@ -163,7 +163,7 @@ def test_rules_in_scaled_and_in_original_units_agree(case: Case) -> None:
     X, people = case.table(case.n_rows, 1), case.table(50, 2, beyond=0.3)
     X_plus = _mixed(case, people)
     encoder = TableEncoder(case.schema).fit(X)
-    rules = Rules(encoder)
+    rules = RuleBook.of_schema(encoder)
     F, F_plus = encoder.features(people), encoder.features(X_plus)
     expected = broken_rules(case.schema, people, X_plus)
     found = rules.violations(F, F_plus)

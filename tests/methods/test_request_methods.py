@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from toys import read_loans
 
 from genrecourse import GenRe, NearestNeighbour, Schema, UserError
 from genrecourse.methods.base import Method, TrainingRows
-from genrecourse.rules.requests import Constraints, compile_constraints
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.kinds import Rules
+from genrecourse.rules.requests import request_book
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.refine import refine
-from tests.support.toys import read_loans
 
 PEOPLE_RULES: list[Any] = [
     {"lock": "debt"},
@@ -58,7 +60,7 @@ def rejected(method: Any) -> pd.DataFrame:
 @pytest.mark.parametrize("rule", PEOPLE_RULES, ids=str)
 def test_no_recourse_breaks_a_rule(method: Any, rule: Any) -> None:
     people = rejected(method)
-    X_plus = method.recourse(people, constraints=rule)
+    X_plus = method.recourse(people, rules=rule)
     found = method.assess(people, X_plus, rule)
     assert "rule-broken" not in set(found["status"])
     assert (found["status"] == "ok").any()
@@ -74,15 +76,15 @@ def test_who_is_accepted_already_blocks_nobody(method: Any) -> None:
     low = people["debt"][~accepted].min()
     rule = {"relations": [f"debt >= {low}"], "decrease": ["debt"]}
     assert (people["debt"][accepted] < low).any()
-    plans = method.plans(people, constraints=rule)
+    plans = method.plans(people, rules=rule)
     assert (np.array([plan.status == "already-accepted" for plan in plans]) == accepted).all()
-    X_plus = method.recourse(people, constraints=rule)
+    X_plus = method.recourse(people, rules=rule)
     pd.testing.assert_frame_equal(X_plus[accepted], people[accepted])
     assert "rule-broken" not in set(method.assess(people, X_plus, rule)["status"])
     stuck = people[~accepted].assign(debt=low - 0.001)
     stuck = stuck[~method.classifier_.accepts(stuck)]
     with pytest.raises(UserError, match=f"row {stuck.index[0]} does not meet the rule 'debt >= "):
-        method.plans(stuck, constraints=rule)
+        method.plans(stuck, rules=rule)
 
 
 def test_each_person_has_their_own(method: Any) -> None:
@@ -90,11 +92,11 @@ def test_each_person_has_their_own(method: Any) -> None:
     people = rejected(method)
     label = people.index[3]
     plain = method.recourse(people)
-    mixed = method.recourse(people, constraints={label: Constraints(lock=("income",))})
+    mixed = method.recourse(people, rules={label: Rules(lock=("income",))})
     others = people.index != label
     pd.testing.assert_frame_equal(mixed[others], plain[others])
     assert mixed.loc[label, "income"] == people.loc[label, "income"]
-    alone = method.recourse(people.loc[[label]], constraints=Constraints(lock=("income",)))
+    alone = method.recourse(people.loc[[label]], rules=Rules(lock=("income",)))
     pd.testing.assert_frame_equal(alone, mixed.loc[[label]])
 
 
@@ -108,7 +110,7 @@ def test_a_broken_rule_is_seen(method: Any) -> None:
 
 def test_plans_keep_the_rules(method: Any) -> None:
     people = rejected(method)
-    plans = method.plans(people, constraints={"lock": "debt"})
+    plans = method.plans(people, rules={"lock": "debt"})
     changed = {change.feature.name for plan in plans for change in plan.changes}
     assert "income" in changed
     assert "debt" not in changed
@@ -117,23 +119,23 @@ def test_plans_keep_the_rules(method: Any) -> None:
 def test_mistakes_are_the_users(method: Any) -> None:
     people = rejected(method)
     with pytest.raises(UserError, match="no feature"):
-        method.recourse(people, constraints={"lock": "salary"})
+        method.recourse(people, rules={"lock": "salary"})
     with pytest.raises(UserError, match="'income' between 500 and 600"):
-        method.recourse(people, constraints={"ranges": {"income": [500, 600]}})
+        method.recourse(people, rules={"ranges": {"income": [500, 600]}})
 
 
 @pytest.mark.parametrize("method", ["genre", "genre-plain"], indirect=True)  # a density draws
 def test_draws_keep_the_rules(method: Any) -> None:
     people = rejected(method)
     first = people.index[0]
-    given = {first: Constraints(lock=("income",), max_changes=1)}
-    table = method.sample(people, 6, constraints=given)
+    given = {first: Rules(lock=("income",), max_changes=1)}
+    table = method.sample(people, 6, rules=given)
     assert (table.loc[first, "income"] == people.loc[first, "income"]).all()
     others = people.index[1:]
     pd.testing.assert_frame_equal(
         table.loc[others], method.sample(people, 6).loc[others], check_dtype=False
     )
-    draws = method.draws(people, constraints=given)
+    draws = method.draws(people, rules=given)
     ess = draws["effective_sample_size"].groupby(level=0).first()
     assert ess.between(1.0, 64.0).all()
     assert (ess.loc[others] == 64.0).all()
@@ -148,23 +150,22 @@ class _Other(Method):
         return Z
 
 
-def test_a_method_that_knows_no_constraints_refuses_them() -> None:
+def test_a_method_that_knows_no_rules_refuses_them() -> None:
     X, y, people = loans()
     other = _Other(h, Schema.infer(X)).fit(X, y)
-    with pytest.raises(UserError, match="no option \\['constraints'\\]"):
-        other.recourse(people, constraints={"lock": "debt"})
+    with pytest.raises(UserError, match="no option \\['rules'\\]"):
+        other.recourse(people, rules={"lock": "debt"})
 
 
 def test_refining_puts_nothing_back_that_a_relation_forbids() -> None:
-    from genrecourse.rules.constraints import Rules
-    from tests.trust.test_refine import ENCODER, _Known
+    from test_refine import ENCODER, _Known
 
     table = pd.DataFrame({"x0": [0.0], "x1": [0.0], "x2": [0.0], "c": ["a"]})
     x, x_plus = np.zeros((1, 4)), np.array([[0.9, 0.5, 0.4, 0.0]])
     # the dearest change is tried first, and once only: the relation holds x0, or nothing does
     cases = {"x0 >= x1": [0.9, 0, 0, 0], "x1 <= 0.6": [0, 0, 0, 0]}
     for rule, expected in cases.items():
-        request = compile_constraints({"relations": rule}, ENCODER, Rules(ENCODER), table)
+        request = request_book({"relations": rule}, RuleBook.of_schema(ENCODER), table)
         always = lambda Z: np.ones(len(Z))  # noqa: E731
         found = refine(x, x_plus, _Known(), always, ENCODER, 0.5, request)
         assert found[0].tolist() == expected, rule

@@ -327,7 +327,7 @@ def test_q_draws_synthetic_rows_by_their_cost() -> None:
     method = TabSynQ(lambda X: X["a"].to_numpy(), schema, lam=2.0, gamma=0.5, **TINY)
     method.fit(X, [0, 1, 0, 1])
     method._set_targets(np.array([[0.6, 0.0], [0.9, 0.0], [0.2, 1.0]]))  # (a, level of sex)
-    Z = method.encoder_.encode(X.iloc[[0]])  # a = 0, sex f: the third row is not for her
+    Z = method.problem_.encoder.encode(X.iloc[[0]])  # a = 0, sex f: the third row is not for her
     found = [method._recourse(Z, KeyedNoise(seed))[0, 0] for seed in range(800)]
     assert set(found) == {0.6, 0.9}
     # Q: exp(-1.2) to exp(-1.8)
@@ -380,7 +380,7 @@ def test_the_reward_by_hand() -> None:
 def test_broken_immutables_are_counted_before_they_are_pinned() -> None:
     method, people = tiny("tabsyn_svdd"), EXAMPLE.people
     told = method.immutables_broken(people)
-    F = method.encoder_.features(people)
+    F = method.problem_.encoder.features(people)
     drawn = method._guided(F, KeyedNoise(method.random_state))
     fixed = [method.schema_.names.index(name) for name in ("age", "sex")]
     assert told.tolist() == (np.abs(drawn - F)[:, fixed] > 1e-9).any(axis=1).tolist()
@@ -395,7 +395,7 @@ def test_broken_immutables_are_counted_before_they_are_pinned() -> None:
 
 def test_guidance_brings_recourse_nearer() -> None:
     method, people = tiny("tabsyn_svdd", steps=10), EXAMPLE.people
-    F, number = method.encoder_.features(people), method.tabsyn_.tokeniser.is_number
+    F, number = method.problem_.encoder.features(people), method.tabsyn_.tokeniser.is_number
     nobody = np.zeros(F.shape[1], dtype=bool)
 
     def distance(lam: float) -> float:

@@ -22,7 +22,7 @@ from genrecourse.methods._vae import VAE, Layout, VAEConfig, divergence, in_chun
 from genrecourse.methods.cchvae import CCHVAE
 from genrecourse.methods.cruds import CRUDS
 from genrecourse.methods.revise import Revise
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.noise import KeyedNoise
 
@@ -165,7 +165,7 @@ def test_what_cannot_be_fitted_is_said(name: str) -> None:
 def test_every_column_is_given_or_has_one_meaning() -> None:
     example = make_example()
     encoder = TableEncoder(example.schema).fit(example.X)
-    layout = Layout(encoder, Rules(encoder).immutable)
+    layout = Layout(encoder, RuleBook.of_schema(encoder).immutable)
     blocks = dict(zip(example.schema.names, encoder.blocks, strict=True))
     given = [c for name in ("age", "sex") for c in range(blocks[name].start, blocks[name].stop)]
     assert layout.given.tolist() == given
@@ -183,7 +183,7 @@ def test_every_column_is_given_or_has_one_meaning() -> None:
 def example_vae() -> tuple[VAE, Any, Any]:
     example = make_example()
     encoder = TableEncoder(example.schema).fit(example.X)
-    layout = Layout(encoder, Rules(encoder).immutable)
+    layout = Layout(encoder, RuleBook.of_schema(encoder).immutable)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         vae = VAE(VAEConfig(hidden=(9, 7), n_latent=3), layout, encoder.width)
@@ -199,7 +199,7 @@ def test_decoded_rows_are_relaxed_rows_with_xs_immutables() -> None:
     given = vae.decoder.layout.given.numpy()
     assert np.array_equal(decoded[:, given], Z[:, given].astype(np.float32))
     assert ((decoded >= 0) & (decoded <= 1)).all()
-    for block, immutable in zip(encoder.blocks, Rules(encoder).immutable, strict=True):
+    for block, immutable in zip(encoder.blocks, RuleBook.of_schema(encoder).immutable, strict=True):
         if block.is_onehot and not immutable:
             assert np.allclose(decoded[:, block.columns].sum(axis=1), 1, atol=1e-6)
     assert decoded.std(axis=0)[vae.decoder.layout.free.numpy()].min() > 1e-3
@@ -445,7 +445,7 @@ def disentangled(independence: float) -> Any:
 def tells(method: Any, y: np.ndarray) -> tuple[float, float]:
     """How often the outcome is right when read off w, and off z."""
     X, _ = two_causes()
-    Z = method.encoder_.encode(X)
+    Z = method.problem_.encoder.encode(X)
     w, z = np.split(in_chunks(method.vae_.encode, Z, y.astype(float).reshape(-1)), [2], axis=1)
     squares = np.concatenate([z, z**2, z[:, :1] * z[:, 1:]], axis=1)  # not only straight lines
     read = LogisticRegression(max_iter=2000).fit(squares, y).score(squares, y)
@@ -481,7 +481,7 @@ def subspace_vae(independence: float) -> tuple[SubspaceVAE, tuple[Tensor, ...]]:
     config = VAEConfig(hidden=(5,), n_latent=2)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        layout = Layout(encoder, Rules(encoder).immutable)
+        layout = Layout(encoder, RuleBook.of_schema(encoder).immutable)
         vae = SubspaceVAE(config, layout, encoder.width, independence=independence)
     label = torch.as_tensor(y[:20], dtype=torch.float32)
     Z = torch.as_tensor(encoder.encode(X.iloc[:20]), dtype=torch.float32)

@@ -173,9 +173,9 @@ def test_a_loaded_method_answers_as_the_saved_one(home: Path, name: str, h: str)
     assert type(loaded) is type(method)
     assert answers(loaded) == answers(method)
     assert getattr(loaded, "fit_report_", None) == getattr(method, "fit_report_", None)
-    Z = method.encoder_.encode(people())
-    assert np.array_equal(loaded._confidence(Z), method._confidence(Z))
-    lent = [m._like.reset_index(drop=True) for m in (loaded, method)]  # its dtypes are h's
+    Z = method.problem_.encoder.encode(people())
+    assert np.array_equal(loaded._confidence(Z), method.problem_.confidence(Z))
+    lent = [m.problem_.like.reset_index(drop=True) for m in (loaded, method)]  # its dtypes are h's
     assert exact(lent[0]) == exact(lent[1])
 
 
@@ -227,7 +227,7 @@ def test_an_mlp_that_reads_another_encoding_comes_back(tmp_path: Path) -> None:
     h = fit_mlp(people().iloc[:150], outcomes()[:150], schema())
     method = METHODS["genre-paper"](h, schema(), **GenRe._test_params())
     method.fit(people(), outcomes())
-    assert method.encoder_ is not h.encoder
+    assert method.problem_.encoder is not h.encoder
     method.save(tmp_path / "m")
     assert answers(load(tmp_path / "m")) == answers(method)
 
@@ -421,7 +421,7 @@ def test_a_users_module_gets_its_encoder_back(tmp_path: Path) -> None:
     method.fit(people(), outcomes()).save(tmp_path / "m")
     refused(tmp_path / "m", "a Mine")
     loaded = load(tmp_path / "m", module)
-    assert loaded.encoder_ is loaded.classifier_.encoder  # as at fit: h reads Z directly
+    assert loaded.problem_.encoder is loaded.classifier_.encoder  # as at fit: h reads Z directly
     assert answers(loaded) == answers(method)
 
 

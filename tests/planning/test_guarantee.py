@@ -20,7 +20,7 @@ from genrecourse.planning.enumeration import thin
 from genrecourse.planning.planner import make_checker
 from genrecourse.planning.plans import Evidence, Plan
 from genrecourse.planning.wording import english
-from genrecourse.rules.requests import Constraints
+from genrecourse.rules.kinds import Rules
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
@@ -38,8 +38,8 @@ class Offering(Method):
         return Z
 
     def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
-        F = self.encoder_.to_features(Z)
-        return (F if self.given is None else self.encoder_.features(self.given))[:, None, :]
+        F = self.problem_.encoder.to_features(Z)
+        return (F if self.given is None else self.problem_.encoder.features(self.given))[:, None, :]
 
 
 # ---- a small table, and loops over it ----------------------------------------------------------
@@ -193,7 +193,7 @@ def test_the_gate_lets_through_only_what_h_accepts_within_the_rules() -> None:
     people = people.assign(job="a")
     gate = make_checker(method, people, None)
     offers = [people.assign(sex="m"), people.assign(job="b"), people.assign(job="c"), people]
-    rows = np.concatenate([method.encoder_.features(offer) for offer in offers])
+    rows = np.concatenate([method.problem_.encoder.features(offer) for offer in offers])
     checked = gate.check(np.tile(np.arange(3), 4), rows)
     assert checked.keeps_rules.reshape(4, 3).all(axis=1).tolist() == [False, True, True, True]
     assert (checked.score > 0.5).reshape(4, 3).all(axis=1).tolist() == [True, False, True, False]
@@ -311,17 +311,17 @@ def test_the_rule_that_stands_in_the_way_is_named_with_what_it_keeps(
 @pytest.mark.parametrize(
     ("stated", "h", "text"),
     [
-        (Constraints(lock=("income",)), needs("income", 5), "income"),
-        (Constraints(max_changes=1), None, "at most one change"),
-        (Constraints(max_cost=0.1), needs("income", 5), "a cost of at most 0.1"),
-        (Constraints(ranges={"income": (None, 4)}), needs("income", 5), "between -∞ and 4"),
-        (Constraints(decrease=("income",)), needs("income", 5), "income may only fall"),
-        (Constraints(max_step={"income": 1}), needs("income", 5), "at most 1"),
-        (Constraints(allowed={"income": (4,)}), needs("income", 5), "one of: 4"),
-        (Constraints(relations=("income <= years",)), needs("income", 7), "income <= years"),
+        (Rules(lock=("income",)), needs("income", 5), "income"),
+        (Rules(max_changes=1), None, "at most one change"),
+        (Rules(max_cost=0.1), needs("income", 5), "a cost of at most 0.1"),
+        (Rules(ranges={"income": (None, 4)}), needs("income", 5), "between -∞ and 4"),
+        (Rules(decrease=("income",)), needs("income", 5), "income may only fall"),
+        (Rules(max_step={"income": 1}), needs("income", 5), "at most 1"),
+        (Rules(allowed={"income": (4,)}), needs("income", 5), "one of: 4"),
+        (Rules(relations=("income <= years",)), needs("income", 7), "income <= years"),
     ],
 )
-def test_so_is_a_rule_of_the_request(stated: Constraints, h: Any, text: str) -> None:
+def test_so_is_a_rule_of_the_request(stated: Rules, h: Any, text: str) -> None:
     X, schema = three()
 
     def both(X: pd.DataFrame) -> np.ndarray:
@@ -330,7 +330,7 @@ def test_so_is_a_rule_of_the_request(stated: Constraints, h: Any, text: str) -> 
     method = Offering(h or both, schema).fit(X)
     assert method.plans(ONE)[0].status == "ok"
     person = ONE.assign(years=4) if stated.relations else ONE
-    (plan,) = method.plans(person, constraints=stated)
+    (plan,) = method.plans(person, rules=stated)
     assert (plan.status, plan.reason_code) == ("no-plan", "rules-block")
     assert len(plan.blocking_rules) == 1
     assert text in plan.blocking_rules[0].rule
@@ -349,9 +349,9 @@ def test_h_is_not_asked_about_people_whom_a_rule_does_not_bind() -> None:
 
     def rows_each(n: int) -> float:
         people = pd.concat([ONE] * n, ignore_index=True)
-        own = {i: Constraints(max_cost=0.1 + 0.01 * i) for i in range(n)}
+        own = {i: Rules(max_cost=0.1 + 0.01 * i) for i in range(n)}
         asked.clear()
-        assert {p.reason_code for p in method.plans(people, constraints=own)} == {"not-accepted"}
+        assert {p.reason_code for p in method.plans(people, rules=own)} == {"not-accepted"}
         return sum(asked) / n
 
     assert rows_each(6) == rows_each(2)
@@ -361,7 +361,7 @@ def test_values_that_a_request_names_are_tried_too() -> None:
     X, schema = three()
     method = Offering(needs("income", 5.4), schema).fit(X[X["income"] <= 5])
     assert method.plans(ONE)[0].status == "no-plan"
-    (plan,) = method.plans(ONE, constraints=Constraints(allowed={"income": (2, 6)}))
+    (plan,) = method.plans(ONE, rules=Rules(allowed={"income": (2, 6)}))
     assert [c.after for c in plan.changes] == [6]
 
 
@@ -369,7 +369,7 @@ def test_values_that_one_person_names_are_nobody_elses() -> None:
     X = pd.DataFrame({"amount": np.repeat([1000.0, 3000.0, 5000.0], 5)})
     method = Offering(lambda X: np.where(X["amount"] <= 3500, 0.9, 0.1), Schema.infer(X)).fit(X)
     both = pd.DataFrame({"amount": [5000.0, 5000.0]}, index=["A", "B"])
-    plans = method.plans(both, constraints={"A": Constraints(allowed={"amount": (3456,)})})
+    plans = method.plans(both, rules={"A": Rules(allowed={"amount": (3456,)})})
     assert [plan.changes[0].after for plan in plans] == [3456, 3000]
     assert plans.of("B").to_json() == method.plans(both.loc[["B"]]).of("B").to_json()
 
@@ -382,17 +382,17 @@ def test_a_rule_stands_in_the_way_of_those_who_have_it() -> None:
     X, schema = three()
     method = Offering(needs("income", 5), schema).fit(X)
     given = {
-        "a": Constraints(lock=("income",), max_changes=2),
-        "b": Constraints(max_step={"income": 1}, relations=("income <= 4 or years >= 0",)),
+        "a": Rules(lock=("income",), max_changes=2),
+        "b": Rules(max_step={"income": 1}, relations=("income <= 4 or years >= 0",)),
     }
-    plans = method.plans(two_people(), constraints=given)
+    plans = method.plans(two_people(), rules=given)
     assert [[o.kind for o in plan.blocking_rules] for plan in plans] == [["lock"], ["step"]]
 
 
 def test_when_nothing_may_change_it_is_said() -> None:
     X, schema = three()
     method = Offering(needs("income", 5), schema).fit(X)
-    (plan,) = method.plans(ONE, constraints=Constraints(lock=("income", "years")))
+    (plan,) = method.plans(ONE, rules=Rules(lock=("income", "years")))
     assert plan.reason_code == "nothing-may-change"
     assert [o.rule for o in plan.blocking_rules] == ["income stays as it is"]
 
@@ -405,7 +405,7 @@ def test_a_net_is_not_asked_about_no_rows() -> None:
     assert h.score(X.iloc[:0]).shape == (0,)
     method = Offering(h, schema).fit(X)
     one = X[~h.accepts(X)].head(1)
-    (plan,) = method.plans(one, constraints=Constraints(lock=("income", "years")))
+    (plan,) = method.plans(one, rules=Rules(lock=("income", "years")))
     assert (plan.status, plan.reason_code) == ("no-plan", "nothing-may-change")
 
 
@@ -451,11 +451,11 @@ def test_what_is_too_much_to_try_is_searched_and_not_proven(
 def test_a_menu_keeps_values_that_occur_within_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     X = pd.DataFrame({"a": np.linspace(0, 1, 5000), "b": ["x", "y"] * 2500})
     method = Offering(lambda X: np.full(len(X), 0.2), Schema.infer(X)).fit(X)
-    values = method.observed_.values
+    values = method.planning_.observed.values
     assert len(values[0]) == enumeration.KEPT
-    assert {0.0, 1.0} <= set(values[0]) <= set(method.encoder_.features(X)[:, 0])
+    assert {0.0, 1.0} <= set(values[0]) <= set(method.problem_.encoder.features(X)[:, 0])
     assert values[1].tolist() == [0.0, 1.0]
-    assert method.observed_.cut.tolist() == [True, False]
+    assert method.planning_.observed.cut.tolist() == [True, False]
     for budget, most in ((100_000, 50), (20, 20), (7, 0)):  # pairs, as b has one other level
         monkeypatch.setattr(enumeration, "BUDGET", budget)
         (plan,) = method.plans(X.iloc[:1])
@@ -479,8 +479,8 @@ def test_proven_is_only_said_where_no_value_that_occurs_was_left_out() -> None:
     (plan,) = both.plans(one)
     assert plan.evidence == Evidence(False, 899 + 2 + 50 * 2, 50, 1)
     assert "Searched on a grid, not proven" in plan.reason
-    near = Constraints(ranges={"a": (480, 520)})  # 41 values: all pairs are tried
-    (plan,) = both.plans(one, constraints=near)
+    near = Rules(ranges={"a": (480, 520)})  # 41 values: all pairs are tried
+    (plan,) = both.plans(one, rules=near)
     assert [change.after for change in plan.changes] == [503, 2]
     assert plan.cheapest is not None
     assert plan.cheapest.proven
@@ -490,14 +490,14 @@ def test_where_rules_leave_no_value_that_occurs_nothing_is_proven() -> None:
     X = pd.DataFrame({"a": np.arange(60), "b": np.arange(60) % 3})
     one, schema = pd.DataFrame({"a": [10], "b": [1]}), Schema.infer(X)
     wide = schema.with_feature("a", range=(0, 1000), decimals=2)
-    beyond = Constraints(ranges={"a": (61, 100)}, lock=("b",))
+    beyond = Rules(ranges={"a": (61, 100)}, lock=("b",))
 
     def at(value: float) -> Any:
         return Offering(lambda X: np.where(X["a"] == value, 0.9, 0.1), wide).fit(X)
 
-    (plan,) = at(70.33).plans(one, constraints=beyond)
+    (plan,) = at(70.33).plans(one, rules=beyond)
     assert plan.evidence == Evidence(False, enumeration.BETWEEN, enumeration.BETWEEN, 1)
-    (plan,) = at(100).plans(one, constraints=beyond)
+    (plan,) = at(100).plans(one, rules=beyond)
     assert [change.after for change in plan.changes] == [100]
     assert plan.cheapest is not None
     assert not plan.cheapest.proven
@@ -513,20 +513,20 @@ def test_a_narrow_rule_is_tried_with_the_values_it_leaves() -> None:
 
 
 @pytest.mark.parametrize(
-    "stated", [Constraints(ranges={"amount": (3100, 3400)}), Constraints(max_step={"amount": 900})]
+    "stated", [Rules(ranges={"amount": (3100, 3400)}), Rules(max_step={"amount": 900})]
 )
-def test_where_no_value_that_occurs_is_left_others_are_tried(stated: Constraints) -> None:
+def test_where_no_value_that_occurs_is_left_others_are_tried(stated: Rules) -> None:
     """Between the values of the training rows a rule may leave all there is to go to."""
     X = pd.DataFrame({"amount": np.repeat([1000, 2000, 3000, 4000], 5)})
     one = pd.DataFrame({"amount": [4000]})
     some = Offering(lambda X: np.where(X["amount"] < 3500, 0.9, 0.1), Schema.infer(X)).fit(X)
-    (plan,) = some.plans(one, constraints=stated)
+    (plan,) = some.plans(one, rules=stated)
     (change,) = plan.changes
     assert 3100 <= change.after < 3500
     never = Offering(lambda X: np.full(len(X), 0.1), Schema.infer(X)).fit(X)
-    assert never.plans(one, constraints=stated)[0].reason_code == "not-accepted"
+    assert never.plans(one, rules=stated)[0].reason_code == "not-accepted"
     low = Offering(lambda X: np.where(X["amount"] < 2500, 0.9, 0.1), Schema.infer(X)).fit(X)
-    (plan,) = low.plans(one, constraints=stated)
+    (plan,) = low.plans(one, rules=stated)
     assert plan.reason_code == "rules-block"
     assert [change.after for change in plan.blocking_rules[0].changes] == [2000]
 

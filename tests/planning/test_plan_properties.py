@@ -98,7 +98,7 @@ class Table:
         """The first of some rules that everybody can meet."""
         for asked in self._draws(1):
             try:
-                plans = self.method.plans(self.people, n=N, constraints=asked.stated())
+                plans = self.method.plans(self.people, n=N, rules=asked.stated())
             except UserError as error:
                 assert REFUSED.match(str(error))  # noqa: PT017
             else:
@@ -112,8 +112,8 @@ class Table:
         def seen(label: Any, asked: Asked, rule: str) -> None:
             tally.refusal(hand, self.X, self.people.loc[[label]], asked, rule)
 
-        def ask(constraints: Any) -> Plans:
-            return self.method.plans(self.people, n=N, constraints=constraints)
+        def ask(rules: Any) -> Plans:
+            return self.method.plans(self.people, n=N, rules=rules)
 
         return answered(ask, own, lambda _: next(draws), seen), own
 

@@ -34,7 +34,7 @@ from genrecourse.planning.promise import (
     plan_weights,
 )
 from genrecourse.planning.robustness import TRIES, imprecise, retrained
-from genrecourse.rules.requests import Constraints
+from genrecourse.rules.kinds import Rules
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.table.schema import Schema
@@ -331,8 +331,8 @@ def test_plans_below_the_threshold_are_not_shown(
     assert len(kept) + len(lost) == len(rejected)
     assert all(plan.promise == made and plan.row is None for plan in lost)
     # by hand: the score of each x_plus against the threshold
-    assert fitted._ground is not None
-    scores = fitted._ground.score(fitted.encoder_.encode(plain.x_plus()))
+    assert fitted.planning_.outcomes is not None
+    scores = fitted.planning_.outcomes.score(fitted.problem_.encoder.encode(plain.x_plus()))
     by_hand = {p.person for p, s in zip(plain.shown, scores, strict=True) if s >= made.threshold}
     assert by_hand == {plan.person for plan in kept}
     # and the truth, which nobody was told
@@ -352,9 +352,9 @@ def test_alternatives_reach_the_threshold_too(
     one, several = (fitted.plans(people[:60], n, promise=0.8) for n in (1, 3))
     assert [p.person for p in one if p.every] == [p.person for p in several if p.every]
     made = fitted.promise(0.8)
-    assert fitted._ground is not None
+    assert fitted.planning_.outcomes is not None
     assert made.threshold is not None
-    scores = fitted._ground.score(fitted.encoder_.encode(several.x_plus()))
+    scores = fitted.planning_.outcomes.score(fitted.problem_.encoder.encode(several.x_plus()))
     assert len(scores) > len(one.shown)
     assert (scores >= made.threshold).all()
     # the first plan is what was tested: of the others nothing is promised
@@ -371,29 +371,29 @@ def test_a_promise_is_tested_on_the_plans_that_are_shown(
     fitted: NearestNeighbour, people: pd.DataFrame
 ) -> None:
     """Under the request's rules, and with what trying all changes has found."""
-    assert fitted._ground is not None
+    assert fitted.planning_.outcomes is not None
     lock = {"lock": ["b"]}
-    ground = fitted._ground
-    who = fitted.encoder_.table(ground.people(), fitted._like)
-    locked, free = fitted.plans(who, constraints=lock), fitted.plans(who)
-    made = fitted.promise(0.8, constraints=lock)
+    ground = fitted.planning_.outcomes
+    who = fitted.problem_.encoder.table(ground.people(), fitted.problem_.like)
+    locked, free = fitted.plans(who, rules=lock), fitted.plans(who)
+    made = fitted.promise(0.8, rules=lock)
     for rules, shown in ((lock, locked), (None, free)):
-        levels = promise_levels(fitted, {}, fewest_changes=False, constraints=rules)
-        scores = ground.score(fitted.encoder_.encode(shown.x_plus()))
+        levels = promise_levels(fitted, {}, fewest_changes=False, rules=rules)
+        scores = ground.score(fitted.problem_.encoder.encode(shown.x_plus()))
         assert levels[-1].threshold == pytest.approx(scores.min())
         assert levels[-1].plans == len(scores)
-    told = fitted.plans(people[:40], constraints=lock, promise=0.8)
+    told = fitted.plans(people[:40], rules=lock, promise=0.8)
     assert {plan.promise for plan in told if plan.status != "already-accepted"} == {made}
     # nothing but `a` moves the model: under this lock there is no plan to test
-    assert not fitted.promise(0.8, constraints={"lock": ["a"]}).holds
+    assert not fitted.promise(0.8, rules={"lock": ["a"]}).holds
 
 
 def test_nothing_is_promised_under_rules_of_single_people(
     fitted: NearestNeighbour, people: pd.DataFrame
 ) -> None:
-    own = {people.index[3]: Constraints(lock=("b",))}
+    own = {people.index[3]: Rules(lock=("b",))}
     with pytest.raises(UserError, match=r"1 people have rules of their own \(first: 'p3'\)"):
-        fitted.plans(people, constraints=own, promise=0.8)
+        fitted.plans(people, rules=own, promise=0.8)
 
 
 def test_what_no_data_support_is_not_promised(
@@ -409,12 +409,12 @@ def test_a_promise_outlives_a_model_file(
 ) -> None:
     made = fitted.promise(0.8)
     fitted.save(tmp_path / "known")
-    fitted._levels, known = {}, fitted._levels
+    fitted.planning_.tests, known = {}, fitted.planning_.tests
     fitted.save(tmp_path / "unknown")
-    fitted._levels = known
+    fitted.planning_.tests = known
     for name in ("known", "unknown"):
         loaded = genrecourse.load(tmp_path / name, classifier=h)
-        assert (len(loaded._levels) > 0) == (name == "known")
+        assert (len(loaded.planning_.tests) > 0) == (name == "known")
         assert loaded.promise(0.8) == made
     told = loaded.plans(people[:20], promise=0.8).to_json()
     assert told == fitted.plans(people[:20], promise=0.8).to_json()

@@ -30,8 +30,9 @@ from genrecourse.reports.console import _plan
 from genrecourse.reports.html import CSS
 from genrecourse.reports.plan_report import _draws_note, report_html, score_table, write_report
 from genrecourse.reports.plots import before_after, cost_against_likelihood, svg
+from genrecourse.rules.kinds import Rules
 from genrecourse.rules.policy import Policy
-from genrecourse.rules.requests import Constraints, PerPerson
+from genrecourse.rules.stated import PersonalRules
 from genrecourse.table.schema import Feature
 
 SCRIPT = "<script>alert('x')</script>"
@@ -126,11 +127,11 @@ def test_who_has_no_plan_is_told_of_the_rule_in_the_table_too(example: Example) 
 
     method = NearestNeighbour(by_debt, example.schema).fit(example.X, example.y)
     people = example.people[example.people["debt"].between(6, 8)]
-    locked = Constraints(lock=("debt",))
-    plans = method.plans(people, constraints=locked)
+    locked = Rules(lock=("debt",))
+    plans = method.plans(people, rules=locked)
     assert len(plans) > 1
     assert {plan.reason_code for plan in plans} == {"rules-block"}
-    text = words(report_html(method, people, shown=1, constraints=locked))
+    text = words(report_html(method, people, shown=1, rules=locked))
     assert all("About a rule" in plan.about_rules for plan in plans)
     assert all(f"{plan.reason} ({plan.about_rules})" in text for plan in plans)
     assert text.count("About a rule") == 1 + len(plans)  # the first person is told in full, too
@@ -233,9 +234,9 @@ def test_what_moves_with_time_is_not_called_fixed(
 def test_what_a_request_locks_is_marked_as_fixed(
     timely: NearestNeighbour, people: pd.DataFrame
 ) -> None:
-    own = {people.index[0]: Constraints(lock="region"), people.index[1]: Constraints(lock="years")}
-    locks = PerPerson(default=Constraints(lock="member"), people=own)
-    page = report_html(timely, people, constraints=locks)
+    own = {people.index[0]: Rules(lock="region"), people.index[1]: Rules(lock="years")}
+    locks = PersonalRules(default=Rules(lock="member"), people=own)
+    page = report_html(timely, people, rules=locks)
     fixed = {name for name, how in marked(page).items() if how == "fixed"}
     assert fixed == {"sex", "member", "region"}  # for everybody, and what binds this person
     assert "cannot change member, sex moves" in " ".join(words(page).split())
@@ -244,13 +245,13 @@ def test_what_a_request_locks_is_marked_as_fixed(
 def test_features_that_nobody_is_asked_to_change_are_left_out(
     timely: NearestNeighbour, people: pd.DataFrame
 ) -> None:
-    locks = Constraints(lock=("member", "region", "years", "education"))
-    page = report_html(timely, people, constraints=locks)
+    locks = Rules(lock=("member", "region", "years", "education"))
+    page = report_html(timely, people, rules=locks)
     assert "region" not in pictures(page)[-1]
     assert ">0%<" not in pictures(page)[-1]
     asked = {
         change.feature.label
-        for plan in timely.plans(people, constraints=locks)
+        for plan in timely.plans(people, rules=locks)
         for change in plan.changes
     }
     assert f"the {len(asked)} asked most" in page
@@ -277,10 +278,10 @@ def test_rules_bind_the_plans_of_a_report_and_its_draws(
 ) -> None:
     first, last = people.index[0], people.index[-1]
     asked = {plan.person: {c.feature.name for c in plan.changes} for plan in method.plans(people)}
-    locks = {label: Constraints(lock=asked[label]) for label in (first, last)}
-    plans = method.plans(people, constraints=locks)
+    locks = {label: Rules(lock=asked[label]) for label in (first, last)}
+    plans = method.plans(people, rules=locks)
     assert plans.of(first) != method.plans(people).of(first)
-    text = words(report_html(method, people, shown=2, constraints=locks))
+    text = words(report_html(method, people, shown=2, rules=locks))
     for plan in plans:
         assert all(change.to_text() in text for change in plan.changes)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Feature, Schema
 
@@ -18,14 +18,14 @@ NAN = np.nan
 LEVELS = ("low", "mid", "high")
 
 
-def rules_of(*features: Feature) -> tuple[Rules, TableEncoder]:
+def rules_of(*features: Feature) -> tuple[RuleBook, TableEncoder]:
     """Rules for numbers that run from 10 to 20 in the training rows (f = (x - 10) / 10)."""
     columns = {
         f.name: [f.categories[0], f.categories[-1]] if f.is_category else [10.0, 20.0]
         for f in features
     }
     encoder = TableEncoder(Schema(features=features)).fit(pd.DataFrame(columns))
-    return Rules(encoder), encoder
+    return RuleBook.of_schema(encoder), encoder
 
 
 def number(**fields: Any) -> Feature:
@@ -148,7 +148,7 @@ def test_a_rule_is_not_broken_by_the_rounding_of_single_precision(dtype: str) ->
     feature = number(range=(0.7, 1.1), max_step=0.2)
     encoder = TableEncoder(Schema(features=(feature,))).fit(X)
     low, middle, high, beyond = encoder.features(X)[:, 0]
-    rules = Rules(encoder)
+    rules = RuleBook.of_schema(encoder)
     assert rules.allowed(0, middle, [low, high]).all()
     assert rules.allowed(0, [low, high], middle).all()
     assert not rules.allowed(0, high, beyond)
@@ -362,7 +362,10 @@ def test_a_range_that_ends_just_beside_a_whole_number_does_not_hold_it() -> None
     schema = Schema.infer(X).with_feature("a", range=(-4.999999, 395.0), decimals=0)
     encoder = TableEncoder(schema).fit(X)
     scaled = (np.array([-5.0, -4.0]) - encoder.blocks[0].low) / encoder.blocks[0].span
-    assert Rules(encoder).allowed(0, encoder.features(X)[:1, 0], scaled).tolist() == [False, True]
+    assert RuleBook.of_schema(encoder).allowed(0, encoder.features(X)[:1, 0], scaled).tolist() == [
+        False,
+        True,
+    ]
     low = encoder.decode(encoder.project(np.zeros((1, 1))), like=X.iloc[[5]])["a"]
     assert low.tolist() == [-4]
     assert low.dtype == np.int16

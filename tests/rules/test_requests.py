@@ -14,16 +14,11 @@ import pytest
 from pydantic import ValidationError
 
 from genrecourse.errors import UserError
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.kinds import Rules
 from genrecourse.rules.relations import Possible, parse_relation
-from genrecourse.rules.requests import (
-    Constraints,
-    PerPerson,
-    RequestRules,
-    compile_constraints,
-    reach,
-    read_constraints,
-)
+from genrecourse.rules.requests import request_book
+from genrecourse.rules.stated import PersonalRules, read_rules
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Feature, Schema
@@ -55,7 +50,7 @@ TABLE = pd.DataFrame(
     }
 )
 ENCODER = TableEncoder(SCHEMA).fit(TABLE)
-RULES = Rules(ENCODER)
+RULES = RuleBook.of_schema(ENCODER)
 START = (50, 2, 1, "Single", "None", "mid", "f", 5.0)
 
 
@@ -64,13 +59,13 @@ def people(*rows: tuple[Any, ...], index: Any = None) -> pd.DataFrame:
 
 
 def compiled(
-    constraints: Any, X: pd.DataFrame | None = None, asking: np.ndarray | None = None
-) -> RequestRules:
+    rules: Any, X: pd.DataFrame | None = None, asking: np.ndarray | None = None
+) -> RuleBook:
     X = people(START) if X is None else X
-    return compile_constraints(constraints, ENCODER, RULES, X, asking)
+    return request_book(rules, RULES, X, asking)
 
 
-def may(constraints: Any, start: tuple[Any, ...] = START, **changes: Any) -> bool:
+def may(rules: Any, start: tuple[Any, ...] = START, **changes: Any) -> bool:
     """May this person make these changes?"""
     X = people(start)
     X_plus = X.copy()
@@ -78,7 +73,7 @@ def may(constraints: Any, start: tuple[Any, ...] = START, **changes: Any) -> boo
         column = {"late60": "late-60", "late90": "late-90", "marital": "marital status"}
         X_plus[column.get(name, name)] = value
     F, F_plus = ENCODER.features(X), ENCODER.features(X_plus)
-    return bool(compiled(constraints, X).feasible(F, F_plus)[0])
+    return bool(compiled(rules, X).feasible(F, F_plus)[0])
 
 
 # ---- each kind of rule, by hand ---------------------------------------------------------------
@@ -130,14 +125,14 @@ def test_a_number_leaves_the_usual_only_for_what_its_owner_has_placed() -> None:
     encoder = TableEncoder(step).fit(TABLE)
     rows = [(*START[:-1], score) for score in (-3.0, -3.0, -3.0, 5.0)]  # 0 to 10 is usual
     given = {
-        1: Constraints(increase=("score",)),
-        2: Constraints(ranges={"score": (-4, None)}),
-        3: Constraints(ranges={"score": (4, None)}),
+        1: Rules(increase=("score",)),
+        2: Rules(ranges={"score": (-4, None)}),
+        3: Rules(ranges={"score": (4, None)}),
     }
     X = people(*rows)
-    rules = compile_constraints({"people": given}, encoder, Rules(encoder), X)
+    rules = request_book({"people": given}, RuleBook.of_schema(encoder), X)
     low, high = rules.reach(7, encoder.features(X)[:, 7])
-    usual = Rules(encoder).reach(7, encoder.features(X)[:, 7])
+    usual = RuleBook.of_schema(encoder).reach(7, encoder.features(X)[:, 7])
     assert (low[0], high[0]) == (usual[0][0], usual[1][0])
     assert low[1] > high[1]  # a rise alone leads to nothing that is usual
     assert 10 * low[2:] == pytest.approx([-4, 4])
@@ -237,7 +232,7 @@ def test_what_is_called_certain_is_so_for_every_completion(text: str) -> None:
     relation = parse_relation(text, ENCODER)
     start = people(START)
     request = compiled({"ranges": {"late-90": [0, 3]}}, start)
-    whole = reach(request, ENCODER.features(start))
+    whole = request.possible(ENCODER.features(start))
     for known in product([True, False], repeat=len(relation.features)):
         fixed = [j for j, is_known in zip(relation.features, known, strict=True) if is_known]
         view = {j: Possible.known(F[:, j]) if j in fixed else whole[j] for j in range(F.shape[1])}
@@ -261,8 +256,8 @@ def test_what_is_called_certain_is_so_for_every_completion(text: str) -> None:
         ("latency <= 3", "'latency' is no feature"),
         ("relation = Uncle", "'Uncle' is none of the levels of 'relation'"),
         ("relation <= Wife", "have no order"),
-        ("late-90", "a sign such as"),
-        ("late-90 <= ", "should stand where"),
+        ("late-90", "expected a sign such as"),
+        ("late-90 <= ", "expected a feature or a value"),
         ("if late-90 <= 3", "'then'"),
         ("(late-90 <= 3", "bracket"),
         ("'late-90 <= 3", "not closed"),
@@ -298,8 +293,11 @@ def test_relations_that_cannot_be_read(text: str, said: str) -> None:
         ({"increase": ["income"], "decrease": ["income"]}, "only increase and only decrease"),
         ({"ranges": {"income": [5, 3]}}, "must be the smaller"),
         ({"max_changes": -1}, "max_changes"),
-        ({"locks": ["income"]}, r"locks: no such rule \(did you mean 'lock'\?\); there are"),
-        (7, "give Constraints"),
+        (
+            {"locks": ["income"]},
+            r"no key 'locks' \(did you mean 'lock'\?\); the keys are lock, ranges.* single",
+        ),
+        (7, "give Rules"),
     ],
 )
 def test_mistakes_are_named(rule: Any, said: str) -> None:
@@ -357,9 +355,9 @@ def test_numbers_in_a_rule_are_written_as_people_do() -> None:
 
 def test_rules_of_each_person() -> None:
     X = people(START, START, START, index=[10, 11, 12])
-    given = PerPerson(
-        people={11: Constraints(lock=("income",)), "12": Constraints(max_changes=1)},
-        default=Constraints(max_step={"income": 5}),
+    given = PersonalRules(
+        people={11: Rules(lock=("income",)), "12": Rules(max_changes=1)},
+        default=Rules(max_step={"income": 5}),
     )
     request = compiled(given, X)
     F = ENCODER.features(X)
@@ -385,13 +383,13 @@ def test_rules_of_each_person() -> None:
     assert request.allowed(0, F[:, 0][:, None], grid[None]).tolist() == [
         *([True, True, False], [False, True, False], [True, True, False]),
     ]
-    assert request.is_free.tolist() == [False] * 3
-    assert compiled({"default": {}, "people": {11: {"lock": "income"}}}, X).is_free.tolist() == [
+    assert request.is_unbound.tolist() == [False] * 3
+    assert compiled({"default": {}, "people": {11: {"lock": "income"}}}, X).is_unbound.tolist() == [
         *(True, False, True),
     ]
 
 
-ORGANISATION = Constraints(
+ORGANISATION = Rules(
     lock=("grade",),
     ranges={"income": (20, None), "score": (1, 5)},
     allowed={"relation": ("Wife", "None")},
@@ -403,7 +401,7 @@ ORGANISATION = Constraints(
 
 
 def test_both_rules_hold_where_two_speak() -> None:
-    own = Constraints(
+    own = Rules(
         lock=("late-90", "grade"),
         ranges={"income": (None, 60)},
         allowed={"relation": ("None", "Husband"), "marital status": ("Single",)},
@@ -412,7 +410,7 @@ def test_both_rules_hold_where_two_speak() -> None:
         max_cost=1.5,
     )
     both = ORGANISATION.also(own)
-    assert both == Constraints(
+    assert both == Rules(
         lock=("grade", "late-90", "late-60"),  # what may go neither way stays
         ranges={"income": (20, 60), "score": (1, 5)},
         allowed={"relation": ("None",), "marital status": ("Single",)},
@@ -422,7 +420,7 @@ def test_both_rules_hold_where_two_speak() -> None:
         max_cost=1.5,
         relations=("late-90 <= late-60",),
     )
-    assert ORGANISATION.also(Constraints()) == ORGANISATION == Constraints().also(ORGANISATION)
+    assert ORGANISATION.also(Rules()) == ORGANISATION == Rules().also(ORGANISATION)
     # the rules of one who is bound by both refuse what either refuses, and nothing else
     X = people(START, START, START, index=["default", "own", "both"])
     free = {"default": {}, "people": {"default": ORGANISATION, "own": own, "both": both}}
@@ -439,32 +437,30 @@ def test_both_rules_hold_where_two_speak() -> None:
 
 def test_nobody_is_rid_of_a_rule_by_stating_another() -> None:
     X = people(START, START, index=["ann", "bob"])
-    given = {"default": ORGANISATION, "people": {"ann": Constraints(max_changes=5)}}
+    given = {"default": ORGANISATION, "people": {"ann": Rules(max_changes=5)}}
     F = ENCODER.features(X)
     graded = F.copy()
     graded[:, 5] = 2
     assert compiled(given, X).feasible(F, graded).tolist() == [False, False]
-    again = read_constraints(ORGANISATION).also(
-        read_constraints({"ann": Constraints(lock="score")})
-    )
+    again = read_rules(ORGANISATION).also(read_rules({"ann": Rules(lock="score")}))
     assert compiled(again, X).locked[:, [5, 7]].tolist() == [[True, True], [True, False]]
 
 
 @pytest.mark.parametrize(
     ("own", "said"),
     [
-        (Constraints(ranges={"score": (6, 8)}), "row 'ann': the rules 'score' between 1 and 5 and"),
-        (Constraints(allowed={"relation": ("Own-kid",)}), "leave no value that keeps both"),
+        (Rules(ranges={"score": (6, 8)}), "row 'ann': the rules 'score' between 1 and 5 and"),
+        (Rules(allowed={"relation": ("Own-kid",)}), "leave no value that keeps both"),
     ],
 )
-def test_rules_at_odds_are_named_with_the_row(own: Constraints, said: str) -> None:
+def test_rules_at_odds_are_named_with_the_row(own: Rules, said: str) -> None:
     with pytest.raises(UserError, match=said):
         compiled({"default": ORGANISATION, "people": {"ann": own}}, people(START, index=["ann"]))
 
 
 def test_listed_values_of_one_person_bind_nobody_else() -> None:
     X = people(START, START, index=["a", "b"])
-    request = compiled({"a": Constraints(allowed={"income": (60.0, 70.0)})}, X)
+    request = compiled({"a": Rules(allowed={"income": (60.0, 70.0)})}, X)
     F = ENCODER.features(X)
     values = np.array([0.6, 0.65, 0.7])
     assert request.allowed(0, F[:, 0][:, None], values[None]).tolist() == [
@@ -474,21 +470,21 @@ def test_listed_values_of_one_person_bind_nobody_else() -> None:
 
 def test_a_label_that_no_row_has_is_refused() -> None:
     with pytest.raises(UserError, match="'carol'"):
-        compiled({"carol": Constraints()}, people(START, index=["ann"]))
+        compiled({"carol": Rules()}, people(START, index=["ann"]))
 
 
-def test_constraints_are_data() -> None:
-    given = Constraints(
+def test_rules_are_data() -> None:
+    given = Rules(
         lock=("sex",), ranges={"income": (None, 5.0)}, allowed={"grade": ("low",)}, max_cost=2.0
     )
-    assert read_constraints(json.loads(given.key())).default == given
-    assert read_constraints(given.model_dump()).default == given
-    assert read_constraints({"people": {"7": {"lock": "age"}}}).people["7"].lock == ("age",)
-    assert read_constraints({7: {"lock": "age"}}).people == {7: Constraints(lock=("age",))}
-    with pytest.raises(UserError, match=r"constraints: people\.7\.locks: no such rule \(did you"):
-        read_constraints({7: {"locks": "age"}})
+    assert read_rules(json.loads(given.key())).default == given
+    assert read_rules(given.model_dump()).default == given
+    assert read_rules({"people": {"7": {"lock": "age"}}}).people["7"].lock == ("age",)
+    assert read_rules({7: {"lock": "age"}}).people == {7: Rules(lock=("age",))}
+    with pytest.raises(UserError, match=r"rules: 'people\.7' has no key 'locks' \(did you mean"):
+        read_rules({7: {"locks": "age"}})
     with pytest.raises(ValidationError, match="smaller"):
-        Constraints(ranges={"income": (5.0, 3.0)})
+        Rules(ranges={"income": (5.0, 3.0)})
 
 
 def test_cost_is_the_librarys() -> None:

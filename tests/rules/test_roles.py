@@ -18,9 +18,10 @@ from genrecourse.audit.measures import measure
 from genrecourse.evaluation.checks import broken_rules
 from genrecourse.methods.growing_spheres import GrowingSpheres
 from genrecourse.model.classifier import MLPConfig, fit_mlp
-from genrecourse.rules.constraints import Rules
-from genrecourse.rules.requests import Constraints, compile_constraints
-from genrecourse.rules.roles import ProtectedMask, read_by
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.kinds import Rules
+from genrecourse.rules.requests import request_book
+from genrecourse.rules.roles import ProtectedMask, ProtectedUse, protected_used_by
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TableEncoder
 
@@ -56,14 +57,14 @@ def score(X: pd.DataFrame) -> np.ndarray:
 X = people()
 SCHEMA = roles(X)
 ENCODER = TableEncoder(SCHEMA).fit(X)
-RULES = Rules(ENCODER)
+RULES = RuleBook.of_schema(ENCODER)
 
 
 def settled(changes: dict[str, Any], rows: slice = slice(0, 3)) -> pd.DataFrame:
     """People after these changes and what follows from them."""
     before = X.iloc[rows]
     F, F_plus = ENCODER.features(before), ENCODER.features(before.assign(**changes))
-    return ENCODER.decode(ENCODER.from_features(RULES.settle(F, F_plus)), like=before)
+    return ENCODER.decode(ENCODER.from_features(RULES.with_derived(F, F_plus)), like=before)
 
 
 # ---- one row --------------------------------------------------------------------------------
@@ -86,7 +87,7 @@ def test_a_change_that_single_precision_cannot_tell_is_none() -> None:
     F = encoder.features(before)
     for step, older in ((0.01, 0), (0.1, 1)):  # numbers around 600,000 are 0.06 apart
         F_plus = F + np.array([step / 1e6, 0.0])
-        Z_plus = encoder.from_features(Rules(encoder).settle(F, F_plus))
+        Z_plus = encoder.from_features(RuleBook.of_schema(encoder).with_derived(F, F_plus))
         after = encoder.decode(Z_plus, like=before)
         assert after["age"][1] == 30 + older
         assert (after["debt"][1] != before["debt"][1]) == older
@@ -101,8 +102,8 @@ def test_nobody_chooses_what_follows() -> None:
 
 def test_settling_twice_is_settling_once() -> None:
     F = ENCODER.features(X)
-    once = RULES.settle(F, ENCODER.features(X.assign(debt=7.0)))
-    np.testing.assert_array_equal(RULES.settle(F, once), once)
+    once = RULES.with_derived(F, ENCODER.features(X.assign(debt=7.0)))
+    np.testing.assert_array_equal(RULES.with_derived(F, once), once)
 
 
 def test_a_table_keeps_its_own_ratio_where_its_parts_stay() -> None:
@@ -111,7 +112,9 @@ def test_a_table_keeps_its_own_ratio_where_its_parts_stay() -> None:
     schema = SCHEMA.with_feature("ratio", decimals=1)
     encoder = TableEncoder(schema).fit(own)
     F, F_plus = encoder.features(own), encoder.features(own.assign(hours=60))
-    after = encoder.decode(encoder.from_features(Rules(encoder).settle(F, F_plus)), like=own)
+    after = encoder.decode(
+        encoder.from_features(RuleBook.of_schema(encoder).with_derived(F, F_plus)), like=own
+    )
     pd.testing.assert_series_equal(after["ratio"], own["ratio"])
 
 
@@ -122,7 +125,9 @@ def test_a_formula_may_use_what_another_one_gives() -> None:
     encoder = TableEncoder(schema).fit(wide)
     assert list(schema.formulas()) == ["ratio", "twice"]
     F, F_plus = encoder.features(wide), encoder.features(wide.assign(debt=5.0))
-    after = encoder.decode(encoder.from_features(Rules(encoder).settle(F, F_plus)), like=wide)
+    after = encoder.decode(
+        encoder.from_features(RuleBook.of_schema(encoder).with_derived(F, F_plus)), like=wide
+    )
     np.testing.assert_allclose(after["twice"], 10.0 / wide["income"])
 
 
@@ -174,7 +179,9 @@ def test_a_formula_with_a_missing_part_has_no_value_in_either_way_of_checking() 
     schema = Schema.infer(before).with_feature("most", role="derived", formula="max(a, b)")
     encoder = TableEncoder(schema).fit(before)
     F, F_plus = encoder.features(before), encoder.features(before.assign(a=4.0))
-    after = encoder.decode(encoder.from_features(Rules(encoder).settle(F, F_plus)), like=before)
+    after = encoder.decode(
+        encoder.from_features(RuleBook.of_schema(encoder).with_derived(F, F_plus)), like=before
+    )
     assert after["most"].isna().tolist() == [True, False, False]
     assert not broken_rules(schema, before, after)["follows"].to_numpy().any()
 
@@ -188,7 +195,7 @@ def test_both_ways_of_checking_agree_on_random_rows() -> None:
         after[name] = np.where(some, rng.permutation(X[name]), X[name]).astype(X[name].dtype)
     F, F_plus = ENCODER.features(before), ENCODER.features(after)
     half = rng.random(len(X)) < 0.5
-    F_plus[half] = RULES.settle(F, F_plus)[half]
+    F_plus[half] = RULES.with_derived(F, F_plus)[half]
     after = ENCODER.decode(ENCODER.from_features(F_plus), like=before)
     broken = np.any(
         [cells.to_numpy().any(axis=1) for cells in broken_rules(SCHEMA, X, after).values()], axis=0
@@ -203,18 +210,18 @@ def test_both_ways_of_checking_agree_on_random_rows() -> None:
 
 def test_what_moves_by_itself_costs_nothing() -> None:
     F = ENCODER.features(X)
-    F_plus = RULES.settle(F, ENCODER.features(X.assign(debt=30.0)))
+    F_plus = RULES.with_derived(F, ENCODER.features(X.assign(debt=30.0)))
     expected = np.abs(X["debt"] - 30.0) / (X["debt"].max() - X["debt"].min())
     Z, Z_plus = ENCODER.from_features(F), ENCODER.from_features(F_plus)
     np.testing.assert_allclose(Cost(ENCODER)(Z, Z_plus), expected)
-    request = compile_constraints({"max_changes": 1}, ENCODER, RULES, X)
+    request = request_book({"max_changes": 1}, RULES, X)
     np.testing.assert_allclose(request.cost(F, F_plus), expected)
     assert request.feasible(F, F_plus).all()  # one change: neither the ratio nor time is one
 
 
 def test_rules_of_a_request_bind_what_follows() -> None:
     F = ENCODER.features(X)
-    F_plus = RULES.settle(F, ENCODER.features(X.assign(debt=20.0)))
+    F_plus = RULES.with_derived(F, ENCODER.features(X.assign(debt=20.0)))
     ratio = 20.0 / X["income"]
     stays = (X["debt"] == 20.0).to_numpy()
     for rules, kept in (
@@ -223,7 +230,7 @@ def test_rules_of_a_request_bind_what_follows() -> None:
         ({"relations": ["ratio <= 0.5"]}, ratio <= 0.5),
         ({"lock": ["ratio"]}, np.zeros(len(X), dtype=bool)),
     ):
-        request = compile_constraints(rules, ENCODER, RULES, X)
+        request = request_book(rules, RULES, X)
         np.testing.assert_array_equal(request.feasible(F, F_plus), kept | stays)
 
 
@@ -289,31 +296,35 @@ def reads_sex(X: pd.DataFrame) -> np.ndarray:
     return np.clip(score(X) - 0.05 * (X["sex"] == "f").to_numpy(), 0, 1)
 
 
-def test_it_is_told_whether_h_reads_what_is_protected() -> None:
-    assert read_by(Classifier(score), SCHEMA, X) == {}
-    found = read_by(Classifier(reads_sex), SCHEMA, X)
-    assert list(found) == ["sex"]
-    assert found["sex"] == 1.0  # one of the two values that were tried is the other one
+def test_the_protected_features_that_h_uses_are_found() -> None:
+    assert protected_used_by(Classifier(score), SCHEMA, X) == []
+    (found,) = protected_used_by(Classifier(reads_sex), SCHEMA, X)
+    # one of the two values that are tried is the other one
+    assert found == ProtectedUse("sex", 1.0, min(64, len(X)))
+    assert found.sentence == (
+        "the model uses 'sex': changing it alone changed the score of 100% of "
+        f"{min(64, len(X))} sampled rows"
+    )
 
 
 def test_a_model_learned_here_does_not_read_what_is_protected() -> None:
     y = (reads_sex(X) > 0.5).astype(int)
     h = fit_mlp(X, y, SCHEMA, config=MLPConfig(hidden=(4,), epochs=3))
-    assert read_by(h, SCHEMA, X) == {}
+    assert protected_used_by(h, SCHEMA, X) == []
     free = SCHEMA.with_feature("sex", role="immutable")
     h = fit_mlp(X, y, free, config=MLPConfig(hidden=(4,), epochs=3))
-    assert read_by(h, SCHEMA, X) == {"sex": 1.0}
+    assert [use.share for use in protected_used_by(h, SCHEMA, X)] == [1.0]
 
 
 def test_blank_rows_are_the_same_for_everybody() -> None:
     blank, flipped = ProtectedMask(ENCODER), X.assign(sex=np.where(X["sex"] == "f", "m", "f"))
-    for view in (blank.features(ENCODER.features(X)), blank.rows(ENCODER.encode(X))):
+    for view in (blank.hide(ENCODER.features(X)), blank.hide_encoded(ENCODER.encode(X))):
         assert (view != view[0]).any()
     np.testing.assert_array_equal(
-        blank.features(ENCODER.features(X)), blank.features(ENCODER.features(flipped))
+        blank.hide(ENCODER.features(X)), blank.hide(ENCODER.features(flipped))
     )
     np.testing.assert_array_equal(
-        blank.rows(ENCODER.encode(X)), blank.rows(ENCODER.encode(flipped))
+        blank.hide_encoded(ENCODER.encode(X)), blank.hide_encoded(ENCODER.encode(flipped))
     )
 
 
@@ -381,8 +392,8 @@ def test_what_is_protected_decides_no_plan(genre: GenRe) -> None:
     )
     rules = {"max_changes": 2, "relations": ["if hours > 40 then ratio <= 1"]}
     pd.testing.assert_frame_equal(
-        genre.recourse(FLIPPED, constraints=rules).assign(sex=0),
-        genre.recourse(PEOPLE, constraints=rules).assign(sex=0),
+        genre.recourse(FLIPPED, rules=rules).assign(sex=0),
+        genre.recourse(PEOPLE, rules=rules).assign(sex=0),
     )
 
 
@@ -421,8 +432,8 @@ def test_noise_moves_what_follows_from_it_once(kind: Any) -> None:
         assert plan.status == "ok"
         assert (plan.imprecise.k, plan.imprecise.n) == (32, 32)
 
-    rules = Constraints(allowed={"debt": (10,)}, lock=("income", "hours"))
-    (plan,) = kind(low_ratio, SCHEMA).fit(X).plans(AT_EDGE, constraints=rules)
+    rules = Rules(allowed={"debt": (10,)}, lock=("income", "hours"))
+    (plan,) = kind(low_ratio, SCHEMA).fit(X).plans(AT_EDGE, rules=rules)
     assert plan.status == "ok"
     assert 0 < plan.imprecise.k < 32  # at the very edge: noise on debt or income crosses it
 
@@ -442,7 +453,7 @@ def test_a_rule_on_a_ratio_is_named_where_it_stands_in_the_way(
 ) -> None:
     schema = SCHEMA.with_feature("ratio", **own)
     method = NearestNeighbour(low_ratio, schema).fit(X)
-    (plan,) = method.plans(AT_EDGE, constraints=stated)
+    (plan,) = method.plans(AT_EDGE, rules=stated)
     assert (plan.status, plan.reason_code) == ("no-plan", "rules-block")
     assert [(o.kind, o.feature.name) for o in plan.blocking_rules if o.feature] == [(kind, "ratio")]
     assert NearestNeighbour(low_ratio, SCHEMA).fit(X).plans(AT_EDGE)[0].status == "ok"
@@ -451,7 +462,7 @@ def test_a_rule_on_a_ratio_is_named_where_it_stands_in_the_way(
 def test_a_request_may_rule_on_a_ratio(genre: GenRe) -> None:
     rules = {"ranges": {"ratio": [None, 0.4]}}
     rejected = PEOPLE[score(PEOPLE) <= 0.5]
-    after = genre.recourse(rejected, constraints=rules)
+    after = genre.recourse(rejected, rules=rules)
     moved = (after["ratio"] - rejected["ratio"]).abs() > 1e-9
     assert moved.any()
     assert (after["ratio"][moved] <= 0.4 + 1e-9).all()
@@ -473,15 +484,15 @@ def test_a_request_may_rule_on_a_ratio(genre: GenRe) -> None:
 )
 def test_no_rule_is_passed_over_in_silence(rule: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
-        compile_constraints(rule, ENCODER, RULES, X)
+        request_book(rule, RULES, X)
     with pytest.raises(UserError, match=said):  # of one person too, here or not
-        compile_constraints({"people": {7: rule}}, ENCODER, RULES, X)
-    compile_constraints({"relations": ["if hours > 40 then age >= 18"]}, ENCODER, RULES, X)
+        request_book({"people": {7: rule}}, RULES, X)
+    request_book({"relations": ["if hours > 40 then age >= 18"]}, RULES, X)
 
 
 def test_a_rule_that_names_what_is_protected_is_refused(genre: GenRe) -> None:
     with pytest.raises(UserError, match="protected"):
-        genre.plans(PEOPLE, constraints={"relations": ["if sex = f then hours >= 20"]})
+        genre.plans(PEOPLE, rules={"relations": ["if sex = f then hours >= 20"]})
 
 
 def test_the_likelihood_knows_roles(genre: GenRe) -> None:
@@ -515,7 +526,7 @@ def test_other_methods_keep_roles(kind: Any) -> None:
 def test_an_h_that_reads_it_is_shown_each_persons_own_value() -> None:
     """And it is said aloud that it does."""
     method = NearestNeighbour(reads_sex, SCHEMA)
-    with pytest.warns(UserWarning, match="itself reads 'sex', which is protected"):
+    with pytest.warns(UserWarning, match="the model uses 'sex': changing it alone"):
         method.fit(X, (score(X) > 0.5).astype(int))
     for table in (PEOPLE, FLIPPED):
         for plan, (_, row) in zip(method.plans(table), table.iterrows(), strict=True):

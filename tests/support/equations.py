@@ -25,7 +25,7 @@ from genrecourse.genre.model import NetConfig, RecourseNet, make_knots
 from genrecourse.genre.pairs import Pairs, make_pairs, make_targets
 from genrecourse.methods.genre import GenRe, Training
 from genrecourse.model.training import TrainingPlan, train
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Feature, Schema
 
@@ -46,7 +46,7 @@ class Case:
 
     def __post_init__(self) -> None:
         self.encoder = TableEncoder(self.schema).fit(self.X)
-        self.rules = Rules(self.encoder)
+        self.rules = RuleBook.of_schema(self.encoder)
         self.F = self.encoder.features(self.X)
         self.Z = self.encoder.from_features(self.F)
         self.targets = make_targets(

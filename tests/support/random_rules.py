@@ -20,7 +20,7 @@ REFUSED = re.compile(r"row (\S+) does not meet the rule (.*), and no value that 
 
 @dataclass(frozen=True)
 class Asked:
-    """What one person asks for: as `Constraints` takes it, the relations as trees."""
+    """What one person asks for: as `Rules` takes it, the relations as trees."""
 
     fields: Mapping[str, Any] = field(default_factory=dict)
     relations: tuple[Tree, ...] = ()

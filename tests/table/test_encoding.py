@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genrecourse.errors import UserError
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import TableEncoder, unchanged
 from genrecourse.table.schema import Feature, Schema
 
@@ -383,7 +383,7 @@ def test_project_where_no_legal_value_exists_leaves_the_refusal_to_the_rules() -
     encoder = with_schema(X, Feature(name="n", kind="number", range=(0.2, 0.4), decimals=0))
     projected = encoder.project(np.array([[0.3], [0.9]]))
     np.testing.assert_array_equal(projected, [[0.0], [1.0]])  # whole, if not in range
-    assert not Rules(encoder).allowed(0, 0.9, projected[0, 0])
+    assert not RuleBook.of_schema(encoder).allowed(0, 0.9, projected[0, 0])
 
 
 def test_project_without_a_range_is_the_training_range() -> None:

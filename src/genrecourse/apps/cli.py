@@ -30,9 +30,10 @@ from genrecourse.methods import METHODS, load
 from genrecourse.model.classifier import Classifier
 from genrecourse.planning.plans import Change, Plan, Plans
 from genrecourse.reports.console import metrics_table, own_warnings, panel, standings_tables
+from genrecourse.rules.kinds import Rules, how_it_moves
 from genrecourse.rules.policy import Policy
-from genrecourse.rules.requests import Constraints, PerPerson, read_constraints
-from genrecourse.table.schema import Feature, Schema, plain
+from genrecourse.rules.stated import PersonalRules, read_rules
+from genrecourse.table.schema import Schema, plain
 from genrecourse.table.table_files import check_output, read_table, write_table, write_text
 
 out = Console()
@@ -618,7 +619,7 @@ def _ruled(
     if file is None:
         return {}
     try:
-        found = read_constraints(_mapping(file))
+        found = read_rules(_mapping(file))
     except UserError as error:
         raise UserError(f"{file}: {error}") from None
     known = {str(row) for row in rows}
@@ -630,9 +631,9 @@ def _ruled(
         )
     if only is not None:
         own = {label: each for label, each in found.people.items() if str(label) == str(only)}
-        found = PerPerson(people=own, default=found.default)
-    policys = asked.get("constraints")
-    return {"constraints": found if policys is None else read_constraints(policys).also(found)}
+        found = PersonalRules(people=own, default=found.default)
+    policys = asked.get("rules")
+    return {"rules": found if policys is None else read_rules(policys).also(found)}
 
 
 def _mapping(file: Path) -> Any:
@@ -665,36 +666,14 @@ def _target_name(target: str | None, policy: Policy | None) -> str:
 
 def _features_table(schema: Schema, policy: Policy | None) -> Group:
     """Each feature, how it may change, and the rules on plans as a whole."""
-    rules = Constraints() if policy is None else policy.stated.rules
+    rules = Rules() if policy is None else policy.stated.rules
     table = Table("feature", "kind", "may change", box=None)
     for feature in schema:
         kind = f"{len(feature.categories)} categories" if feature.is_category else "number"
-        table.add_row(feature.name, kind, Text(_how_it_moves(feature, rules)))
+        table.add_row(feature.name, kind, Text(how_it_moves(feature, rules)))
     whole = [f"at most {rules.max_changes} changes"] if rules.max_changes is not None else []
     whole += [f"a cost of at most {rules.max_cost:g}"] if rules.max_cost is not None else []
     return Group(table, *(Text(f"rule: {said}") for said in (*whole, *rules.relations)))
-
-
-def _how_it_moves(feature: Feature, rules: Constraints) -> str:
-    if feature.role == "derived":
-        return f"follows: {feature.formula}"
-    if feature.role == "advances":
-        return f"with time: by {feature.horizon:g}"
-    if feature.role != "mutable":
-        return "no" if feature.role == "immutable" else f"no ({feature.role})"
-    if feature.name in rules.lock:
-        return "no (locked)"
-    told = [str(feature.direction)] if feature.direction != "any" else []
-    told += [way for way in ("increase", "decrease") if feature.name in getattr(rules, way)]
-    for ends in (feature.range, rules.ranges.get(feature.name)):
-        if ends is not None:
-            low, high = ("..." if end is None else f"{end:,.9g}" for end in ends)
-            told.append(f"from {low} to {high}")
-    for step in (feature.max_step, rules.max_step.get(feature.name)):
-        told += [] if step is None else [f"by at most {step:,.9g}"]
-    if feature.name in rules.allowed:
-        told.append("to " + " or ".join(str(level) for level in rules.allowed[feature.name]))
-    return ", ".join(dict.fromkeys(told)) or "freely"
 
 
 def _split(names: str) -> list[str]:

@@ -108,7 +108,7 @@ def _step(console: Console, what: str, live: bool = True) -> Iterator[None]:
 
 def _scores(case: Case, method: GenRe, policy: Policy) -> pd.DataFrame:
     nearest = METHODS["nnr-auto"](case.h, case.schema, random_state=case.seed).fit(case.X, case.y)
-    asked = {"constraints": policy.constraints}
+    asked = {"rules": policy.rules}
     found = {
         "GenRe": method.recourse(case.people, **asked),
         "nearest neighbour": nearest.recourse(case.people, **asked),

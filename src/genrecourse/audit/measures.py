@@ -172,11 +172,11 @@ def _plans(
 ) -> tuple[list[Plan], pd.DataFrame]:
     """Each person's plan, and the whole x_plus of those who are told one, with what follows.
 
-    A plan does not depend on who stands beside, so people can come in parts; constraints by label
+    A plan does not depend on who stands beside, so people can come in parts; rules by label
     cannot, as they must find every label. Of a part only the rows told are kept, not all that was
     checked for it.
     """
-    size = len(X) if request.get("constraints") is not None else PEOPLE
+    size = len(X) if request.get("rules") is not None else PEOPLE
     plans: list[Plan] = []
     rows = [X.iloc[:0]]
     for i in range(0, len(X), size):
@@ -215,7 +215,7 @@ def _asked_again(
     h, encoder = method.classifier_, method.problem_.encoder
     Z, Z_plus = encoder.encode(X), encoder.encode(X_plus)
     # what is protected decides neither the noise nor whose copy a plan is
-    blank = method.problem_.protected.rows
+    blank = method.problem_.protected.hide_encoded
     noisy = h.score_encoded(with_noise(encoder, blank(Z), Z_plus), encoder, X.iloc[:1])
     found = {
         "valid": (method.assess(X, X_plus)["status"] == "ok").to_numpy(dtype=float),

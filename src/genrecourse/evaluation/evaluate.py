@@ -26,7 +26,7 @@ from genrecourse.genre.pairs import cost_blocks
 from genrecourse.genre.targets import make_targets
 from genrecourse.methods.base import Method
 from genrecourse.model.classifier import Classifier, MLPConfig, fit_mlp
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.rules.problem import reading, same_layout
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder
@@ -365,7 +365,7 @@ def ceiling(case: Case) -> pd.DataFrame:
     a bound on what copying rows can reach, never a method."""
     Z = case.encoder.encode(case.X)
     good = case.judge.valid(Z) & case.judge.inlier(Z) & case.h.accepts(case.X)
-    rules = Rules(case.encoder)
+    rules = RuleBook.of_schema(case.encoder)
     targets = make_targets(Z[good], case.encoder.to_features(Z[good]), rules, n_bins=10**9)
     F = case.encoder.features(case.people)
     F_plus = F.copy()

@@ -19,7 +19,7 @@ import torch
 
 from genrecourse.genre.pairs import cost_blocks, q_weights
 from genrecourse.genre.targets import Targets
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array
 
@@ -53,7 +53,7 @@ def make_any_lam_pairs(
     Z: Array,
     F: Array,
     targets: Targets,
-    rules: Rules,
+    rules: RuleBook,
     cost: Cost,
     *,
     n_draws: int,

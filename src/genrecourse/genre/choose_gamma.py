@@ -16,7 +16,7 @@ import numpy as np
 
 from genrecourse.genre.pairs import make_pairs
 from genrecourse.genre.targets import MIN_TARGETS, make_targets
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.rules.problem import TrainingRows
 from genrecourse.table.cost import Cost
 from genrecourse.trust.judge import CrossFittedJudge, trust
@@ -32,7 +32,7 @@ def choose_gamma(
     sources: np.ndarray,
     candidates: np.ndarray,
     judge: CrossFittedJudge,
-    rules: Rules,
+    rules: RuleBook,
     cost: Cost,
     *,
     lam: float,

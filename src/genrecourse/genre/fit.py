@@ -179,14 +179,14 @@ def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> 
 
 def fit_judge(problem: Problem, rows: TrainingRows, random_state: int) -> CrossFittedJudge:
     """Fit the judge that chooses settings; it never scores a row that it has seen."""
-    judge = CrossFittedJudge(random_state, blank=problem.protected.rows)
+    judge = CrossFittedJudge(random_state, blank=problem.protected.hide_encoded)
     return judge.fit(rows.Z, rows.favourable)
 
 
 def fit_verifier(problem: Problem, rows: TrainingRows, random_state: int) -> Verifier:
     """Fit the verifier that compares x_plus of one person with each other."""
     numbers = problem.encoder.number_columns(~problem.protected.mask)
-    verifier = Verifier(random_state, problem.protected.rows)
+    verifier = Verifier(random_state, problem.protected.hide_encoded)
     return verifier.fit(rows.Z, rows.favourable, rows.confidence, numbers)
 
 
@@ -307,7 +307,7 @@ class Pairing:
         rules = self.problem.rules
         by_bin = any(edge is not None for edge in self.targets.edges)
         unmatched = rules.immutable & ~rules.matched
-        return by_bin or bool(rules.follows) or bool(unmatched.any())
+        return by_bin or bool(rules.derived) or bool(unmatched.any())
 
     def draw(self, F: Array, target: np.ndarray, lam: list[np.ndarray]) -> Pair:
         """Return (x, x_plus), and lam if each pair has one; pairs that h rejects are dropped."""
@@ -425,7 +425,7 @@ def make_density(
     is_number = np.array([not f.is_category for f in schema])
     bins = make_bins(targets.F[:, decoded], is_number[decoded], settings.n_bins, settings.bins)
     n_levels = [len(f.categories) for f in schema]
-    seen = torch.as_tensor(problem.protected.features(rows.F))
+    seen = torch.as_tensor(problem.protected.hide(rows.F))
     knots = make_knots(seen, torch.as_tensor(is_number), n_levels)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.random_state)
@@ -503,4 +503,4 @@ def _shown(problem: Problem, pair: Pair) -> Pair:
     Of x_plus the net reads only decoded features, and protected ones are not decoded.
     """
     x, *rest = pair
-    return (torch.as_tensor(problem.protected.features(x.numpy())), *rest)
+    return (torch.as_tensor(problem.protected.hide(x.numpy())), *rest)

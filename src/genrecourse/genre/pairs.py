@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from genrecourse.genre.targets import Targets, match_codes
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array
 
@@ -54,7 +54,7 @@ class Pairs:
 
 
 def masked_costs(
-    Z: Array, F: Array, targets: Targets, members: np.ndarray, rules: Rules, cost: Cost
+    Z: Array, F: Array, targets: Targets, members: np.ndarray, rules: RuleBook, cost: Cost
 ) -> torch.Tensor:
     """Costs (n, members) from sources to some targets of equal codes; infeasible ones infinite."""
     layout = rules.encoder.blocks
@@ -71,7 +71,7 @@ def masked_costs(
 
 
 def cost_blocks(
-    Z: Array, F: Array, targets: Targets, rules: Rules, cost: Cost
+    Z: Array, F: Array, targets: Targets, rules: RuleBook, cost: Cost
 ) -> Iterator[tuple[np.ndarray, np.ndarray, torch.Tensor]]:
     """(sources, targets, costs) block by block: all pairs that agree on the immutables."""
     codes = match_codes(F, rules, targets.edges)
@@ -93,7 +93,7 @@ def make_pairs(
     Z: Array,
     F: Array,
     targets: Targets,
-    rules: Rules,
+    rules: RuleBook,
     cost: Cost,
     *,
     lam: float,
@@ -124,7 +124,7 @@ def lost_by_cap(
     F: Array,
     targets: Targets,
     kept: np.ndarray,
-    rules: Rules,
+    rules: RuleBook,
     cost: Cost,
     lam: float,
 ) -> float:

@@ -8,8 +8,7 @@ import numpy as np
 
 from genrecourse.genre.pairs import cost_blocks
 from genrecourse.genre.targets import Targets, match_codes
-from genrecourse.rules.constraints import Rules
-from genrecourse.rules.requests import RequestRules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array
 
@@ -19,7 +18,7 @@ ASKED_AT_ONCE = 64  # ... of so many people together: each call of h has a fixed
 
 
 def nearest(
-    Z: Array, F: Array, targets: Targets, rules: Rules, cost: Cost, k: int
+    Z: Array, F: Array, targets: Targets, rules: RuleBook, cost: Cost, k: int
 ) -> tuple[Array, Array]:
     """The k cheapest targets (N, k, d), cheapest first, x's immutables carried over, and their
     costs (N, k): x itself at an infinite cost where there are fewer. What follows is settled."""
@@ -30,13 +29,13 @@ def nearest(
         F_plus[rows[i], j] = targets.F[members[place.numpy()[i, j]]]
         price[rows[i], j] = found.numpy()[i, j]
     F_plus[:, :, rules.immutable] = F[:, None, rules.immutable]
-    return rules.settle(F[:, None], F_plus), price
+    return rules.with_derived(F[:, None], F_plus), price
 
 
 def nearest_constrained(
     F: Array,
     targets: Targets,
-    request: RequestRules,
+    request: RuleBook,
     k: int,
     confidence: Callable[[Array], Array],
 ) -> tuple[Array, Array]:
@@ -44,7 +43,7 @@ def nearest_constrained(
     immutables are, rows that break another rule are left out, and h is asked again (confidence:
     of rows of Z, 0.5 at the cutoff)."""
     F_plus, cost = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
-    codes = match_codes(F, request.rules, targets.edges)
+    codes = match_codes(F, request, targets.edges)
     for start in range(0, len(F), ASKED_AT_ONCE):
         people = range(start, min(start + ASKED_AT_ONCE, len(F)))
         known = [_cheapest_constrained(F[i], codes[i], targets, request.take([i])) for i in people]
@@ -56,7 +55,7 @@ def nearest_constrained(
 
 
 def _cheapest_constrained(
-    x: Array, codes: np.ndarray, targets: Targets, mine: RequestRules
+    x: Array, codes: np.ndarray, targets: Targets, mine: RuleBook
 ) -> tuple[Array, Array]:
     """One person's targets as their rules leave them, cheapest first, and their costs."""
     offers = targets.F[(targets.codes == codes).all(axis=1)][None]
@@ -64,14 +63,14 @@ def _cheapest_constrained(
     for j in range(x.shape[-1]):
         ok = mine.allowed(j, x[..., j], offers[..., j])
         offers[..., j] = np.where(ok, offers[..., j], x[..., j])
-    offers = _distinct(mine.settle(x, offers)[0])[None]
+    offers = _distinct(mine.with_derived(x, offers)[0])[None]
     price = np.where(mine.feasible(x, offers), mine.cost(x, offers), np.inf)[0]
     order = np.argsort(price, kind="stable")[: int(np.isfinite(price).sum())][:MOST_CHECKED]
     return offers[0, order], price[order]
 
 
 def _first_accepted(
-    offers: list[Array], request: RequestRules, k: int, confidence: Callable[[Array], Array]
+    offers: list[Array], request: RuleBook, k: int, confidence: Callable[[Array], Array]
 ) -> list[np.ndarray]:
     """Each person's first k rows that h accepts; it is shown more and more of them, but not all,
     and those of all people at once."""

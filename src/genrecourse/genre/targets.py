@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.rules.problem import TrainingRows
 from genrecourse.table.encoding import Array
 from genrecourse.trust.judge import CrossFittedJudge
@@ -29,7 +29,7 @@ class Targets:
     edges: tuple[np.ndarray | None, ...]  # an immutable number with many values: its bin edges
 
 
-def make_targets(Z: Array, F: Array, rules: Rules, n_bins: int) -> Targets:
+def make_targets(Z: Array, F: Array, rules: RuleBook, n_bins: int) -> Targets:
     """Prepare D+: immutables become codes; a number with over `n_bins` values is coded by bin."""
     edges: list[np.ndarray | None] = []
     for j in np.flatnonzero(rules.matched):
@@ -42,7 +42,7 @@ def make_targets(Z: Array, F: Array, rules: Rules, n_bins: int) -> Targets:
     return Targets(Z, F, match_codes(F, rules, tuple(edges)), tuple(edges))
 
 
-def match_codes(F: Array, rules: Rules, edges: tuple[np.ndarray | None, ...]) -> np.ndarray:
+def match_codes(F: Array, rules: RuleBook, edges: tuple[np.ndarray | None, ...]) -> np.ndarray:
     """(n, immutables) numbers that are equal where two rows agree on every immutable."""
     columns = []
     for j, edge in zip(np.flatnonzero(rules.matched), edges, strict=True):
@@ -52,7 +52,7 @@ def match_codes(F: Array, rules: Rules, edges: tuple[np.ndarray | None, ...]) ->
 
 
 def is_matched(
-    F: Array, codes: np.ndarray, edges: tuple[np.ndarray | None, ...], rules: Rules
+    F: Array, codes: np.ndarray, edges: tuple[np.ndarray | None, ...], rules: RuleBook
 ) -> np.ndarray:
     """(n,) booleans: does a target, by its codes and edges, agree with row i on every immutable?"""
     known = {tuple(row) for row in codes}
@@ -60,7 +60,7 @@ def is_matched(
 
 
 def clean(
-    rows: TrainingRows, found: np.ndarray, judge: CrossFittedJudge, rules: Rules
+    rows: TrainingRows, found: np.ndarray, judge: CrossFittedJudge, rules: RuleBook
 ) -> np.ndarray:
     """Of the targets `found` (row numbers), those that the judge vouches for.
 

@@ -27,8 +27,8 @@ from genrecourse.methods.base import long_frame, long_index
 from genrecourse.methods.request import check_request
 from genrecourse.planning.diversity import pick_diverse
 from genrecourse.planning.proposer import Proposals
+from genrecourse.rules.book import RuleBook
 from genrecourse.rules.policy import rules_in_force
-from genrecourse.rules.requests import RequestRules
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.score import Scored, expected_score
@@ -47,7 +47,7 @@ class Offers:
     F: Array  # (N, d)
     draws: Draws  # retrieved targets come last, without likelihoods
     scored: Scored
-    request: RequestRules | None
+    request: RuleBook | None
     safety: float
 
 
@@ -91,7 +91,7 @@ class DensityMethod(VerifiedMethod):
         sigma: float | None = None,
         n_draws: int | None = None,
         safety: float | None = None,
-        rules: RequestRules | None = None,
+        rules: RuleBook | None = None,
     ) -> Array:
         how = {"lam": lam, "temperature": temperature, "sigma": sigma, "n_draws": n_draws}
         offers = self._offers(Z, noise, {**how, "safety": safety}, rules)
@@ -118,7 +118,7 @@ class DensityMethod(VerifiedMethod):
         """(N, OFFERED * n, d) the best draws that differ in what they change, refined."""
         F, draws = offers.F, offers.draws
         merit = self._merit(offers)
-        moved = ~unchanged(F[:, None, :], draws.F) & ~self.problem_.rules.follows.mask
+        moved = ~unchanged(F[:, None, :], draws.F) & ~self.problem_.rules.derived.mask
         k = OFFERED * n
         found = np.repeat(F[:, None, :], k, axis=1)  # an empty place changes nothing
         for i in range(len(F)):
@@ -146,7 +146,7 @@ class DensityMethod(VerifiedMethod):
         Z: Array,
         noise: KeyedNoise,
         options: Mapping[str, Any],
-        request: RequestRules | None = None,
+        request: RuleBook | None = None,
         *,
         all_found: bool = True,
     ) -> Offers:
@@ -166,7 +166,7 @@ class DensityMethod(VerifiedMethod):
         safety = self.safety if safety is None else float(safety)
         return Offers(Z, F, draws, self._scored(Z, draws.F), request, safety)
 
-    def _n_drawn(self, n: int | None, request: RequestRules | None) -> int:
+    def _n_drawn(self, n: int | None, request: RuleBook | None) -> int:
         """Return how many draws a person; under a request they are particles, which must be many."""
         n = n or self.n_draws
         return n if request is None else max(n, PARTICLES)
@@ -241,7 +241,7 @@ class DensityMethod(VerifiedMethod):
         noise: KeyedNoise,
         n: int,
         options: Mapping[str, Any],
-        request: RequestRules | None,
+        request: RuleBook | None,
         *,
         all_found: bool,
     ) -> Draws:
@@ -258,11 +258,11 @@ class DensityMethod(VerifiedMethod):
             "sigma": sigma,
             "lam": self._lam_asked(asked.get("lam")),
         }
-        F = self.problem_.protected.features(own)
+        F = self.problem_.protected.hide(own)
         if request is None:
             draws = sample(self.density_, F, n, **how)
         else:
-            bound, free = np.flatnonzero(~request.is_free), np.flatnonzero(request.is_free)
+            bound, free = np.flatnonzero(~request.is_unbound), np.flatnonzero(request.is_unbound)
             plain = sample(self.density_, F[free], n, **how)
             mine = request.take(bound)
             ruled = sample_constrained(self.density_, F[bound], n, mine, all_found=all_found, **how)
@@ -273,12 +273,12 @@ class DensityMethod(VerifiedMethod):
             draws = replace(draws, F=self._legal_each(own, draws.F, request))
         return draws
 
-    def _completed(self, F: Array, draws: Draws, request: RequestRules | None) -> Draws:
+    def _completed(self, F: Array, draws: Draws, request: RuleBook | None) -> Draws:
         """Add what the density does not decode: x's own protected features, and derived ones."""
         protected = self.problem_.protected
         if protected:
             draws = replace(draws, F=np.where(protected.mask, F[:, None], draws.F))
-        if self.problem_.rules.follows:
+        if self.problem_.rules.derived:
             draws = replace(draws, F=self.problem_.with_derived(F[:, None], draws.F, request))
         return draws
 
@@ -374,7 +374,7 @@ class DensityMethod(VerifiedMethod):
                 f"{self._where('log_prob')}: x_plus has {len(F_plus)} rows, given has {len(F)}"
             )
         kept = unchanged(F, F_plus)[:, problem.protected.mask].all(axis=1)
-        F, F_plus = problem.protected.features(F), problem.protected.features(F_plus)
+        F, F_plus = problem.protected.hide(F), problem.protected.hide(F_plus)
         parts = [
             self.density_.log_prob(
                 torch.as_tensor(F_plus[i : i + SCORED]),

@@ -39,7 +39,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
 
@@ -72,7 +72,7 @@ class SearchResult:
 class Limits:
     """How far a search may go from each row: a box in Z, and a simplex for each open category."""
 
-    def __init__(self, encoder: TableEncoder, rules: Rules):
+    def __init__(self, encoder: TableEncoder, rules: RuleBook):
         self.encoder, self.rules = encoder, rules
         onehot = [
             block

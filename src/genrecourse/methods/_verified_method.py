@@ -14,7 +14,7 @@ from genrecourse.genre.retrieve import nearest, nearest_constrained
 from genrecourse.genre.targets import Targets
 from genrecourse.methods.base import Method
 from genrecourse.model.artifact import under, within
-from genrecourse.rules.requests import RequestRules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import Array
 from genrecourse.trust.refine import refine
 from genrecourse.trust.score import Scored
@@ -39,9 +39,7 @@ class VerifiedMethod(Method):
 
     # ---- recourse -----------------------------------------------------------------------------
 
-    def _nearest(
-        self, Z: Array, F: Array, k: int, request: RequestRules | None
-    ) -> tuple[Array, Array]:
+    def _nearest(self, Z: Array, F: Array, k: int, request: RuleBook | None) -> tuple[Array, Array]:
         """Return the k nearest targets (N, k, d) of each row, and their costs (N, k)."""
         problem = self.problem_
         if request is not None:
@@ -59,7 +57,7 @@ class VerifiedMethod(Method):
         return Scored(F_plus, Z_plus, confidence.reshape(N, n), cost)
 
     def _closer(
-        self, F: Array, F_plus: Array, safety: float, request: RequestRules | None = None
+        self, F: Array, F_plus: Array, safety: float, request: RuleBook | None = None
     ) -> Array:
         """Return F_plus (n, d), refined."""
         assert self.verifier_ is not None
@@ -77,14 +75,14 @@ class VerifiedMethod(Method):
         )
 
     def _closer_each(
-        self, F: Array, offers: Array, safety: float, request: RequestRules | None
+        self, F: Array, offers: Array, safety: float, request: RuleBook | None
     ) -> Array:
         """Return offers (N, k, d) for rows F (N, d), refined."""
         N, k, d = offers.shape
         again, mine = _again(N, k, request)
         return self._closer(F[again], offers.reshape(-1, d), safety, mine).reshape(N, k, d)
 
-    def _legal_each(self, F: Array, offers: Array, request: RequestRules | None) -> Array:
+    def _legal_each(self, F: Array, offers: Array, request: RuleBook | None) -> Array:
         """Return offers (N, k, d) for rows F (N, d) on legal values and within the rules."""
         N, k, d = offers.shape
         again, mine = _again(N, k, request)
@@ -96,7 +94,7 @@ class VerifiedMethod(Method):
         more = super().kept_rows()
         if not self.retrieve:
             return more
-        own = self.problem_.protected.rows(self.targets_.Z)
+        own = self.problem_.protected.hide_encoded(self.targets_.Z)
         return own if more is None else np.concatenate([own, more])
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -109,11 +107,11 @@ class VerifiedMethod(Method):
         self.gamma_, self.verifier_ = state["gamma"], None
         learned, problem = within("verifier", arrays), self.problem_
         if learned:
-            hide = problem.protected.rows
+            hide = problem.protected.hide_encoded
             self.verifier_ = Verifier.from_arrays(learned, problem.encoder.width, hide)
 
 
-def _again(n: int, k: int, request: RequestRules | None) -> tuple[np.ndarray, RequestRules | None]:
+def _again(n: int, k: int, request: RuleBook | None) -> tuple[np.ndarray, RuleBook | None]:
     """Return each of n people k times over, and their rules."""
     again = np.repeat(np.arange(n), k)
     return again, None if request is None else request.take(again)

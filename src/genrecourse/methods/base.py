@@ -24,10 +24,10 @@ from genrecourse.model.classifier import Classifier, fit_mlp
 from genrecourse.model.settings import check_safety
 from genrecourse.planning.planner import Plannable
 from genrecourse.planning.proposer import PlanningData, Proposals
+from genrecourse.rules.book import split_by_rules
 from genrecourse.rules.policy import Policy, rules_in_force
 from genrecourse.rules.problem import Problem, TrainingRows
-from genrecourse.rules.requests import parted
-from genrecourse.rules.roles import read_by
+from genrecourse.rules.roles import protected_used_by
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
@@ -160,7 +160,7 @@ class Method(Plannable, BaseEstimator, ABC):
         Z = encoder.from_features(encoder.features(X_ordered))
         compiled = problem.compile(rules_in_force(self.policy_, rules), X)
         Z_plus, people = Z.copy(), np.flatnonzero(~problem.classifier.accepts(X_ordered))
-        for places, mine in parted(compiled, people):
+        for places, mine in split_by_rules(compiled, people):
             rows = people[places]
             told = {} if mine is None or "rules" not in self.options else {"rules": mine}
             shown = Z[rows] if self._knows_roles else _hide_protected(problem, Z[rows])
@@ -190,7 +190,7 @@ class Method(Plannable, BaseEstimator, ABC):
                 "score": score,
                 "score_plus": score_plus,
                 "cost": problem.cost(Z, Z_plus),
-                "changes": (~unchanged(F, F_plus) & ~problem.rules.follows.mask).sum(axis=1),
+                "changes": (~unchanged(F, F_plus) & ~problem.rules.derived.mask).sum(axis=1),
             },
             index=X.index,
         )
@@ -260,7 +260,7 @@ class Method(Plannable, BaseEstimator, ABC):
         """
         if self.verifier_ is None:
             return None
-        return self.problem_.protected.rows(np.concatenate(self.verifier_.like_))
+        return self.problem_.protected.hide_encoded(np.concatenate(self.verifier_.like_))
 
     # ---- checks -------------------------------------------------------------------------------------
 
@@ -345,12 +345,10 @@ def _trained(method: Method, X: pd.DataFrame, y: Any, schema: Schema) -> Classif
 
 def role_warnings(problem: Problem, X: pd.DataFrame) -> list[str]:
     """Return where h or the table do not keep to the roles that the schema states."""
-    read = read_by(problem.classifier, problem.schema, X)
     found = [
-        f"the classifier itself reads '{name}', which is protected: "
-        f"its score hangs on it in {share:.0%} of the rows that were tried. Plans keep "
-        "each person's own value, and so does the decision"
-        for name, share in read.items()
+        f"{use.sentence}. It is protected: plans keep each person's own value, but the decision "
+        "depends on it"
+        for use in protected_used_by(problem.classifier, problem.schema, X)
     ]
     return found + problem.schema.lint_formulas(X)
 

@@ -15,7 +15,7 @@ from genrecourse.methods._verified_method import VerifiedMethod
 from genrecourse.methods.base import TrainingRows
 from genrecourse.model.settings import check_safety
 from genrecourse.planning.proposer import Proposals
-from genrecourse.rules.requests import RequestRules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
@@ -117,7 +117,7 @@ class NearestNeighbour(VerifiedMethod):
         noise: KeyedNoise,
         *,
         safety: float | None = None,
-        rules: RequestRules | None = None,
+        rules: RuleBook | None = None,
     ) -> Array:
         safety = self.safety if safety is None else safety
         F, k = self.problem_.encoder.to_features(Z), CANDIDATES if self.gamma == "auto" else 1

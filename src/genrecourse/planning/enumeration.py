@@ -16,7 +16,7 @@ import pandas as pd
 from torch import nn
 
 from genrecourse.model.classifier import Classifier
-from genrecourse.rules.constraints import RuleBook
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder
 
@@ -221,7 +221,7 @@ class Enumeration:
         sizes = [len(each.moves) for each in batch]
         person = np.repeat([each.person for each in batch], sizes)
         F_plus = np.concatenate([each.moves.rows(self.F[each.person]) for each in batch])
-        F_plus = rules.take(person).settle(self.F[person], F_plus)
+        F_plus = rules.take(person).with_derived(self.F[person], F_plus)
         ok = np.flatnonzero(self._h_accepts(person, F_plus))
         ok = ok[rules.take(person[ok]).feasible(self.F[person[ok]], F_plus[ok])]
         starts = np.cumsum([0, *sizes])

@@ -19,7 +19,7 @@ from genrecourse.planning.diversity import pick_diverse
 from genrecourse.planning.enumeration import Enumeration, EnumerationResult, ObservedValues
 from genrecourse.planning.plans import BlockingRule, Change, Evidence, Plan, Plans, Row, cell_value
 from genrecourse.planning.wording import Wording
-from genrecourse.rules.constraints import RuleBook
+from genrecourse.rules.book import RuleBook
 from genrecourse.rules.problem import Problem
 from genrecourse.rules.relaxations import RelaxedRule
 from genrecourse.table.encoding import TOLERANCE, Array, unchanged
@@ -64,7 +64,7 @@ class PlanChecker:
     ):
         self.X, self.rules, self.relaxed = X, rules, relaxed
         self.h, self.encoder, self.cost = problem.classifier, problem.encoder, problem.cost
-        self.follows = problem.rules.follows.mask
+        self.follows = problem.rules.derived.mask
         self.trial = Enumeration(X, observed, self.h, self.encoder, self.cost)
         self.F = self.trial.F
         self.score = self.h.score(X)
@@ -79,7 +79,7 @@ class PlanChecker:
             nowhere = nothing > 0
             return Checked(person, self.X.iloc[:0], nothing, nowhere, nowhere, none, none, no, no)
         mine, before = rules.take(person), self.F[person]
-        settled = mine.settle(before, F_plus)
+        settled = mine.with_derived(before, F_plus)
         # what cannot be computed has no place in a table: such a row is nobody's plan
         lost = (np.isnan(settled) & ~np.isnan(before)).any(axis=1, keepdims=True)
         table = self.trial.decoded(person, np.where(lost, before, settled))

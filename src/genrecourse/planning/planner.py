@@ -7,7 +7,6 @@ chooses, and the rest of this file adds the promise, the wording and the robustn
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +21,12 @@ from genrecourse.planning.promise import DELTA, Promise, ThresholdTest, check_pr
 from genrecourse.planning.proposer import Proposals, Proposer
 from genrecourse.planning.robustness import imprecise, retrained
 from genrecourse.planning.wording import Wording, english
-from genrecourse.rules.constraints import RuleBook, revert
+from genrecourse.rules.book import split_by_rules
+from genrecourse.rules.kinds import Rules
 from genrecourse.rules.policy import rules_in_force
 from genrecourse.rules.problem import Problem
-from genrecourse.rules.relaxations import RelaxedRule, relaxed_request, relaxed_schema
-from genrecourse.rules.requests import Constraints, RequestRules, parted, read_constraints
+from genrecourse.rules.relaxations import relaxed_rules
+from genrecourse.rules.stated import read_rules
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.refine import fewest
@@ -131,8 +131,9 @@ class _Asked:
         self.where = type(method).__name__
 
     def checker(self, X: pd.DataFrame) -> PlanChecker:
-        rules, relaxed = _rules_and_relaxed(self.problem, self.rules, X)
-        return PlanChecker(X, self.problem, self.method.planning_.observed, rules, relaxed)
+        book = self.problem.compile(self.rules, X) or self.problem.rules
+        observed = self.method.planning_.observed
+        return PlanChecker(X, self.problem, observed, book, lambda: relaxed_rules(book))
 
     # ---- what the method offers -------------------------------------------------------------------
 
@@ -158,10 +159,10 @@ class _Asked:
         """
         method, rejected = self.method, checker.rejected
         n = max(self.n, FEWEST) if self.fewest_changes else self.n
-        rules = checker.rules if isinstance(checker.rules, RequestRules) else None
+        rules = None if checker.rules.request is None else checker.rules
         parts: list[Proposals] = []
         order = []
-        for rows, mine in parted(rules, rejected):
+        for rows, mine in split_by_rules(rules, rejected):
             people, told = rejected[rows], dict(self.options)
             if mine is not None and "rules" in method.options:
                 told["rules"] = mine
@@ -201,7 +202,7 @@ class _Asked:
             self.problem.cost,
             self.safety,
             feasible=lambda rows, trial: rules.take(person[rows]).feasible(F[rows], trial),
-            settle=rules.settle,
+            settle=rules.with_derived,
         )
         return found.reshape(N, k, d)
 
@@ -237,11 +238,11 @@ class _Asked:
             tests[key] = self._make_tests(rules, n)
         return tests[key]
 
-    def _everybodys_rules(self) -> Constraints | None:
+    def _everybodys_rules(self) -> Rules | None:
         """Return the rules that bind everybody; rules of single people raise an error."""
         if self.rules is None:
             return None
-        stated = read_constraints(self.rules)
+        stated = read_rules(self.rules)
         if stated.people:
             some = ", ".join(repr(label) for label in list(stated.people)[:3])
             raise UserError(
@@ -249,9 +250,9 @@ class _Asked:
                 f"everybody, but {len(stated.people)} people have rules of their own (first: "
                 f"{some}). Ask for their plans without a promise, or give everybody the same rules"
             )
-        return None if stated.default == Constraints() else stated.default
+        return None if stated.default == Rules() else stated.default
 
-    def _make_tests(self, rules: Constraints | None, n: int) -> list[ThresholdTest]:
+    def _make_tests(self, rules: Rules | None, n: int) -> list[ThresholdTest]:
         outcomes = self.method.planning_.outcomes
         if outcomes is None:
             raise UserError(
@@ -280,28 +281,16 @@ class _Asked:
 # ---- rules ----------------------------------------------------------------------------------------
 
 
-def _rules_and_relaxed(
-    problem: Problem, rules: Any, X: pd.DataFrame
-) -> tuple[RuleBook, Callable[[], list[RelaxedRule]]]:
-    """Return the rules in force, and a function that removes each single one in turn."""
-    request = problem.compile(rules, X)
-    if request is None:
-        return problem.rules, lambda: relaxed_schema(problem.rules, problem.encoder)
-    return request, lambda: relaxed_request(request)
-
-
 def _within_rules(checker: PlanChecker, people: np.ndarray, found: Array) -> Array:
     """Return found (N, k, d) with forbidden changes put back and derived features recomputed."""
     N, k, d = found.shape
     again, rules = np.repeat(people, k), checker.rules
     F = checker.F[again]
-    kept = revert(rules.take(again), F, found.reshape(-1, d))
-    return rules.settle(F, kept).reshape(N, k, d)
+    kept = rules.take(again).revert(F, found.reshape(-1, d))
+    return rules.with_derived(F, kept).reshape(N, k, d)
 
 
-def _people_who_can_ask(
-    problem: Problem, X: pd.DataFrame, rules: Constraints | None
-) -> pd.DataFrame:
+def _people_who_can_ask(problem: Problem, X: pd.DataFrame, rules: Rules | None) -> pd.DataFrame:
     """Return X without people for whom these rules raise an error."""
     if rules is None:
         return X
@@ -315,7 +304,7 @@ def _people_who_can_ask(
     return X
 
 
-def _can_ask(problem: Problem, person: pd.DataFrame, rules: Constraints) -> bool:
+def _can_ask(problem: Problem, person: pd.DataFrame, rules: Rules) -> bool:
     try:
         problem.compile(rules, person)
     except UserError:
@@ -399,7 +388,7 @@ def _with_robustness(method: Proposer, checker: PlanChecker, plans: Plans) -> Pl
         Z,
         moves,
         method.random_state,
-        problem.protected.rows,
+        problem.protected.hide_encoded,
     )
     verifier = method.verifier_
     again = [None] * len(Z) if verifier is None else retrained(verifier.votes(Z))
@@ -414,9 +403,9 @@ def _confidence_from(problem: Problem, F: Array, noisy: Array) -> Array:
     Derived features are recomputed; if a formula gives no number, use x, whom h rejects.
     """
     rules, encoder = problem.rules, problem.encoder
-    if rules.follows:
+    if rules.derived:
         before = np.repeat(F, len(noisy) // len(F), axis=0)
-        settled = rules.settle(before, encoder.to_features(noisy))
+        settled = rules.with_derived(before, encoder.to_features(noisy))
         lost = (np.isnan(settled) & ~np.isnan(before)).any(axis=1, keepdims=True)
         noisy = encoder.from_features(np.where(lost, before, settled))
     return problem.confidence(noisy)

@@ -92,7 +92,7 @@ class PlanningData:
                 rows.confidence <= 0.5,
                 problem.cost,
                 random_state,
-                problem.protected.rows,
+                problem.protected.hide_encoded,
             )
         return cls(ObservedValues.of(F, problem.encoder), outcomes)
 
@@ -111,7 +111,7 @@ class PlanningData:
     ) -> PlanningData:
         """Invert `arrays`."""
         values, outcomes = groups["menu"], groups["ground"]
-        about = (problem.cost, random_state, problem.protected.rows)
+        about = (problem.cost, random_state, problem.protected.hide_encoded)
         learned = groups["levels"]
         return cls(
             ObservedValues(tuple(values[str(j)] for j in range(len(problem.schema)))),

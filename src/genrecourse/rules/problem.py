@@ -15,8 +15,8 @@ import pandas as pd
 
 from genrecourse.errors import UserError
 from genrecourse.model.classifier import Classifier
-from genrecourse.rules.constraints import RuleBook, Rules, revert
-from genrecourse.rules.requests import RequestRules, compile_constraints
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.requests import request_book
 from genrecourse.rules.roles import ProtectedMask
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
@@ -47,7 +47,7 @@ class Problem:
 
     encoder: TableEncoder
     classifier: Classifier  # it reads the encoder's Z directly where its own encoder is equal
-    rules: Rules  # the schema's
+    rules: RuleBook  # the schema's
     cost: Cost
     protected: ProtectedMask
     probe: pd.DataFrame  # up to 64 training rows; the first one lends its columns and dtypes
@@ -59,7 +59,7 @@ class Problem:
         return cls(
             encoder,
             reading(classifier, encoder),
-            Rules(encoder),
+            RuleBook.of_schema(encoder),
             Cost(encoder),
             ProtectedMask(encoder),
             probe,
@@ -82,7 +82,7 @@ class Problem:
         self.encoder.check(X)
         return X[self.schema.names]
 
-    def compile(self, rules: Any, X: pd.DataFrame) -> RequestRules | None:
+    def compile(self, rules: Any, X: pd.DataFrame) -> RuleBook | None:
         """Return the rules of a request for each row of X, or None if there are none.
 
         Only rejected people have to be able to meet them.
@@ -91,7 +91,7 @@ class Problem:
             return None
         X = self.ordered(X)
         rejected = ~self.classifier.accepts(X)
-        return compile_constraints(rules, self.encoder, self.rules, X, rejected)
+        return request_book(rules, self.rules, X, rejected)
 
     # ---- h ----------------------------------------------------------------------------------------
 
@@ -105,14 +105,14 @@ class Problem:
 
         For searches that move features without knowing x: they leave derived features at x's value.
         """
-        if self.rules.follows:
-            F = self.rules.follows.ahead(self.encoder.to_features(Z))
+        if self.rules.derived:
+            F = self.rules.derived.ahead(self.encoder.to_features(Z))
             Z = self.encoder.from_features(F)
         return self.confidence(Z)
 
     # ---- rows within the rules --------------------------------------------------------------------
 
-    def legal(self, Z: Array, Z_plus: Array, request: RequestRules | None = None) -> Array:
+    def legal(self, Z: Array, Z_plus: Array, request: RuleBook | None = None) -> Array:
         """Return Z_plus on legal values and within the rules; an unmoved feature stays exact.
 
         If a row breaks a rule of the request that no single feature can repair, return x.
@@ -120,17 +120,17 @@ class Problem:
         F, raw = self.encoder.to_features(Z), self.encoder.to_features(Z_plus)
         return self.encoder.from_features(self.legal_features(F, raw, request))
 
-    def legal_features(self, F: Array, raw: Array, request: RequestRules | None = None) -> Array:
+    def legal_features(self, F: Array, raw: Array, request: RuleBook | None = None) -> Array:
         """`legal` in the feature view: (n, d), (n, d) -> (n, d)."""
         same = unchanged(F, raw)
         clipped = self.encoder.from_features(self.rules.clip(F, raw))
         projected = self.encoder.to_features(self.encoder.project(clipped))
         legal = self.rules.revert(F, np.where(same, F, projected))
         if request is not None:
-            legal = revert(request, F, legal)
+            legal = request.revert(F, legal)
         return self.with_derived(F, legal, request)
 
-    def with_derived(self, F: Array, F_plus: Array, request: RequestRules | None = None) -> Array:
+    def with_derived(self, F: Array, F_plus: Array, request: RuleBook | None = None) -> Array:
         """Return F_plus (..., d) with derived features recomputed.
 
         A row that then breaks a rule on whole rows becomes x.
@@ -138,12 +138,12 @@ class Problem:
         rules = self.whole_row_rules(request)
         if rules is None:
             return F_plus
-        F_plus = rules.settle(F, F_plus)
+        F_plus = rules.with_derived(F, F_plus)
         return np.where(rules.feasible(F, F_plus)[..., None], F_plus, F)
 
-    def whole_row_rules(self, request: RequestRules | None) -> RuleBook | None:
+    def whole_row_rules(self, request: RuleBook | None) -> RuleBook | None:
         """Return the rules in force if any of them involves several features, else None."""
-        return request or (self.rules if self.rules.follows else None)
+        return request or (self.rules if self.rules.derived else None)
 
     def without_protected(self, F: Array) -> Array:
         """Return F with the usual value in place of each protected feature."""

@@ -195,7 +195,7 @@ class TableEncoder:
 
 
 def as_it_is(Z: Array) -> Array:
-    """Rows in which nothing is hidden: what `roles.ProtectedMask.rows` is without protected features."""
+    """Returns Z itself: `roles.ProtectedMask.hide_encoded` if no feature is protected."""
     return Z
 
 

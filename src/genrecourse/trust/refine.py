@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from genrecourse.rules.constraints import RuleBook
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.trust.verifier import Thresholds, Verifier
@@ -57,7 +57,7 @@ def refine(
         trial = F_plus[rows]
         trial[np.arange(len(rows)), kept] = F[rows, kept]
         if rules is not None:
-            trial = rules.settle(F[rows], trial)
+            trial = rules.with_derived(F[rows], trial)
             Z_trial = encoder.from_features(trial)
         else:
             Z_trial = np.where(owner == kept[:, None], Z[rows], Z_plus[rows])
