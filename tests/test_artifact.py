@@ -490,6 +490,7 @@ def test_a_missing_file(saved: Path, name: str) -> None:
         (b'{"format": "onnx\\n\\n"}', "not 'genrecourse-model'"),
         (b'{"format": "genrecourse-model", "version": "1"}', "format version '1'"),
         (b'{"format": "genrecourse-model", "version": 0}', "format version 0"),
+        (b'{"format": "genrecourse-model", "version": true}', "format version True"),
         (b'{"format": "genrecourse-model", "version": 1}', "with the entries format, version"),
     ],
     ids=lambda value: repr(value[:24]) if isinstance(value, bytes) else None,
@@ -500,8 +501,10 @@ def test_foreign_json(saved: Path, text: bytes, said: str) -> None:
 
 
 def test_a_newer_version(saved: Path) -> None:
-    seal(saved, lambda content: content.update(version=2, more="things"))
-    refused(saved, "written by a newer genrecourse (format 2, this one reads 1)", "upgrade")
+    newer = files.FORMAT_VERSION + 1
+    seal(saved, lambda content: content.update(version=newer, more="things"))
+    known = f"this version reads formats up to {files.FORMAT_VERSION}"
+    refused(saved, f"newer genrecourse (format {newer}; {known})", "upgrade genrecourse")
 
 
 def test_a_file_of_another_size(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:

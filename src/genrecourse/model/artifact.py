@@ -30,17 +30,17 @@ from torch import nn
 
 from genrecourse.errors import UserError
 from genrecourse.model.classifier import MLP, Classifier
+from genrecourse.model.migrations import Arrays, migrate
 from genrecourse.table.encoding import Array, Block, TableEncoder
 from genrecourse.table.schema import Schema, plain
 
 FORMAT = "genrecourse-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 JSON_NAME, TENSORS_NAME = "model.json", "tensors.safetensors"  # never taken from a file
 MAX_JSON, MAX_TENSORS = 64 * 2**20, 8 * 2**30  # bytes; nothing larger is read into memory
 KEYS = {"format", "version", "library", "tensors", "meta", "sha256"}
 SAME_SCORE = 1e-6  # of the score range: closer scores are the same model's
 
-Arrays = dict[str, np.ndarray]
 AGAIN = "copy the folder again, or save the method again"
 
 
@@ -155,7 +155,7 @@ def read(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     path, claim = folder / TENSORS_NAME, content["tensors"]
     data = _read_file(path, MAX_TENSORS, claim["bytes"])
     _check_sum(path, _sha256(data), claim["sha256"])
-    return content["meta"], _arrays(path, data)
+    return migrate(content["meta"], _arrays(path, data), content["version"])
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -173,12 +173,13 @@ def _parse(path: Path) -> dict[str, Any]:
             f"{path} is no genrecourse model: its format is {short(repr(seen))}, not '{FORMAT}'"
         )
     number = content.get("version")
-    if type(number) is int and number > FORMAT_VERSION:
+    is_number = type(number) is int  # True == 1, but is no version
+    if is_number and number > FORMAT_VERSION:
         raise UserError(
-            f"{path} was written by a newer genrecourse (format {short(number)}, this one reads "
-            f"{FORMAT_VERSION}): upgrade genrecourse"
+            f"{path} was written by a newer genrecourse (format {short(number)}; this version "
+            f"reads formats up to {FORMAT_VERSION}); upgrade genrecourse"
         )
-    if number != FORMAT_VERSION or set(content) != KEYS:
+    if not (is_number and number >= 1) or set(content) != KEYS:
         raise UserError(
             f"{path} is no genrecourse model: format version {short(repr(number))} with the "
             f"entries {_some(content)}; {AGAIN}"
