@@ -14,6 +14,9 @@ from scipy.special import ndtri
 
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+# How imprecisely people carry out a plan: the standard deviation of a number, on the [0, 1] scale.
+# The verifier, a plan's robustness and the metrics `h_noise` and `noise` all use it.
+NOISE_SCALE = 0.02
 
 
 class KeyedNoise:
