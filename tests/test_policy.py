@@ -215,7 +215,7 @@ def test_a_classifier_with_another_score_range_is_refused() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ({}, "'sex' is actionable"),
+        ({}, "'sex' is mutable"),
         (
             {"features": {"income": {"range": [500, 900]}}},
             "'features.income'.range [500, 900] lies outside the data",
@@ -262,7 +262,7 @@ def test_a_classifier_with_another_score_range_is_refused() -> None:
         ),
         (
             {"features": {"ratio": {"role": "derived", "formula": "2 * debt / income"}}},
-            "is not its formula",
+            "differs from its formula",
         ),
         (
             {"rules": {"max_changes": 0}},
