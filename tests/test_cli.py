@@ -377,7 +377,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "wrong favourable": (lambda: _fit(favourable="yes"), "'yes' is none of those in 'verdict'"),
     "no favourable named": (
         lambda: run("fit", _write(loans()), "--target", "verdict", "-o", "model"),
-        "say which is favourable, for example --favourable good on the command line",
+        "name the favourable one, for example --favourable good on the command line",
     ),
     "one class only": (lambda: _fit(loans().assign(verdict="good")), "'good' in all 400 rows"),
     "target with gaps": (

@@ -290,12 +290,12 @@ def test_a_favourable_outcome_that_no_row_has(named: Any) -> None:
     policy = Policy.of(decision={"target": "verdict", "favourable": named})
     (said,) = policy.refused(TABLE)
     assert "'decision.favourable' will be refused" in said
-    assert "is none of those in y: ['bad', 'good']" in said
+    assert "does not occur in y; name one of ['bad', 'good']" in said
     assert said in policy.lint(TABLE)
     assert not policy.refused(X)  # nothing to compare it with
     assert not Policy.of(decision={"target": "verdict", "favourable": "bad"}).refused(TABLE)
     (said,) = Policy.of(decision={"target": "verdict"}).refused(TABLE)
-    assert "say which is favourable" in said
+    assert "name the favourable one" in said
 
 
 def test_rules_need_to_be_met_by_those_whom_the_model_rejects() -> None:
