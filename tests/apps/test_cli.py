@@ -99,8 +99,8 @@ def test_schema_speaks_up_about_the_id_and_the_dates(table: Path) -> None:
     done = run("schema", table, "--target", "verdict", "-o", "schema.json")
     assert done.exit_code == 0, done.output
     assert "'loan id' differs in every row" in done.stderr
-    assert "'applied' looks like dates kept as text" in done.stderr
-    assert "'sex' is actionable" in done.stderr
+    assert "'applied' seems to hold dates as text" in done.stderr
+    assert "'sex' is mutable" in done.stderr
     found = Schema.load("schema.json")
     assert "verdict" not in found.names
     assert len(found["job"].categories) == 10
@@ -377,7 +377,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "wrong favourable": (lambda: _fit(favourable="yes"), "'yes' is none of those in 'verdict'"),
     "no favourable named": (
         lambda: run("fit", _write(loans()), "--target", "verdict", "-o", "model"),
-        "say which is favourable, for example --favourable good on the command line",
+        "name the favourable one, for example --favourable good on the command line",
     ),
     "one class only": (lambda: _fit(loans().assign(verdict="good")), "'good' in all 400 rows"),
     "target with gaps": (
@@ -407,22 +407,22 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "not a table": (lambda: run("schema", _text("t.xlsx", "?"), "-o", "s"), "should end in .csv"),
     "empty file": (lambda: run("schema", _text("t.csv", ""), "-o", "s.json"), "is empty"),
     "header alone": (lambda: run("schema", _text("t.csv", "a,b\n"), "-o", "s"), "and no rows"),
-    "binary file": (lambda: run("schema", _binary("t.csv"), "-o", "s.json"), "is no csv table"),
+    "binary file": (lambda: run("schema", _binary("t.csv"), "-o", "s.json"), "is not a csv table"),
     "not UTF-8": (
         lambda: run("schema", _text("t.csv", "town\nMünchen\n", "latin-1"), "-o", "s.json"),
         "save it as UTF-8",
     ),
     "semicolons": (
         lambda: run("schema", _text("t.csv", "a;b\n1;2,5\n"), "-o", "s.json"),
-        "t.csv looks separated by ';': its header is 'a;b'. Save it with commas",
+        "t.csv seems to be separated by ';': its header is 'a;b'. Save it with commas",
     ),
     "tabs": (
         lambda: run("schema", _text("t.csv", "a\tb\n1\t2\n"), "-o", "s.json"),
-        "t.csv looks separated by tabs",
+        "t.csv seems to be separated by tabs",
     ),
     "binary parquet": (
         lambda: run("schema", _binary("t.parquet"), "-o", "s.json"),
-        "is no parquet table",
+        "is not a parquet table",
     ),
     "a column twice": (
         lambda: run("schema", _text("t.csv", "a,a\n1,2\n"), "-o", "s.json"),
@@ -476,7 +476,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     # before a model is even looked for: nothing is refused after all the work
     "plans of an unknown kind": (
         lambda: run("recourse", "nothing", "none.csv", "-o", "plans.xlsx"),
-        "plans.xlsx should end in .json, .html, .csv or .parquet",
+        "plans.xlsx: its name should end in .json, .html, .csv or .parquet",
     ),
     "plans into no folder": (
         lambda: run("recourse", "nothing", "none.csv", "-o", "far/plans.csv"),
@@ -567,7 +567,7 @@ def test_nobody_rejected_is_no_mistake(model: Path, table: Path) -> None:
 def test_a_constant_column_is_pointed_out() -> None:
     done = _fit(loans().assign(country="DE"))
     assert done.exit_code == 0, (done.output, done.exception)
-    assert "'country' has one value only" in done.stderr
+    assert "'country' has only one value" in done.stderr
 
 
 def test_output_is_written_whole_or_not_at_all(

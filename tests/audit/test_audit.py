@@ -26,13 +26,13 @@ from genrecourse.audit.measures import METRICS, learned_from
 from genrecourse.audit.resampling import Bootstrap, difference, interval
 from genrecourse.audit.result import COLUMNS, LEARNED, NO_CAUSE, _differences, written
 from genrecourse.evaluation.checks import Example, example_score, make_example
-from genrecourse.evaluation.metrics import N_NOISE, NOISE_SD, NOISE_SEED
+from genrecourse.evaluation.metrics import N_NOISE, NOISE_SEED
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.planning.plans import Plan
 from genrecourse.reports.plots import short
 from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.noise import NOISE_SCALE, KeyedNoise
 
 SCRIPT = "<script>alert('x')</script>"
 
@@ -253,7 +253,7 @@ def asked_noise(method: NearestNeighbour, z: Array, z_plus: Array) -> float:
         for block in method.problem_.encoder.blocks:
             gone = block.has_flag and row[0, block.stop - 1] > 0.5
             if block.n_levels == 0 and not gone:
-                row[0, block.start] += NOISE_SD * shift[k, block.start]
+                row[0, block.start] += NOISE_SCALE * shift[k, block.start]
         accepted += int(method._settled_confidence(row)[0] > 0.5)
     return accepted / N_NOISE
 

@@ -361,7 +361,9 @@ def test_a_model_that_differs_in_one_row_by_a_little_is_another(around_pipeline:
 
 def test_a_model_that_cannot_score_the_probe_rows_is_refused(around_pipeline: Path) -> None:
     stranger = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
-    refused(around_pipeline, "LogisticRegression, cannot score the rows", classifier=stranger)
+    refused(
+        around_pipeline, "LogisticRegression, cannot score the stored rows", classifier=stranger
+    )
     refused(around_pipeline, "a str cannot score people", classifier="model.pkl")
 
 
@@ -478,19 +480,20 @@ def test_a_missing_file(saved: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"", "is not a model's JSON"),
-        (b"\x00\xff\xfe", "is not a model's JSON"),
+        (b"", "is not the JSON of a model"),
+        (b"\x00\xff\xfe", "is not the JSON of a model"),
         (b"[" * 200_000, "nested too deeply"),
         (b'{"format": ' * 200_000, "nested too deeply"),
-        (b'{"format": NaN}', "is not a model's JSON"),
-        (b'{"format": 1e999}', "is not a model's JSON"),
-        (b"1" * 10_000, "is not a model's JSON"),
+        (b'{"format": NaN}', "is not the JSON of a model"),
+        (b'{"format": 1e999}', "is not the JSON of a model"),
+        (b"1" * 10_000, "is not the JSON of a model"),
         (b"[1, 2]", "its format is 'list', not 'genrecourse-model'"),
         (b'{"model": "cat"}', "its format is None, not 'genrecourse-model'"),
         (b'{"format": "onnx\\n\\n"}', "not 'genrecourse-model'"),
         (b'{"format": "genrecourse-model", "version": "1"}', "format version '1'"),
         (b'{"format": "genrecourse-model", "version": 0}', "format version 0"),
-        (b'{"format": "genrecourse-model", "version": 1}', "with the entries format, version"),
+        (b'{"format": "genrecourse-model", "version": true}', "format version True"),
+        (b'{"format": "genrecourse-model", "version": 1}', "and the entries format, version"),
     ],
     ids=lambda value: repr(value[:24]) if isinstance(value, bytes) else None,
 )
@@ -500,18 +503,20 @@ def test_foreign_json(saved: Path, text: bytes, said: str) -> None:
 
 
 def test_a_newer_version(saved: Path) -> None:
-    seal(saved, lambda content: content.update(version=2, more="things"))
-    refused(saved, "written by a newer genrecourse (format 2, this one reads 1)", "upgrade")
+    newer = files.FORMAT_VERSION + 1
+    seal(saved, lambda content: content.update(version=newer, more="things"))
+    known = f"this version reads formats up to {files.FORMAT_VERSION}"
+    refused(saved, f"newer genrecourse (format {newer}; {known})", "upgrade genrecourse")
 
 
 def test_a_file_of_another_size(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_JSON", 100)
-    refused(saved, "model.json has", "more than a model's 100")
+    refused(saved, "model.json has", "but a model has at most 100")
     with pytest.raises(UserError, match="too large to store"):
         fitted("genre").save(saved)
     monkeypatch.undo()
     monkeypatch.setattr(files, "MAX_TENSORS", 100)
-    refused(saved, "tensors.safetensors has", "more than a model's 100")
+    refused(saved, "tensors.safetensors has", "but a model has at most 100")
 
 
 # ---- damage -------------------------------------------------------------------------------------
@@ -549,9 +554,9 @@ def test_json_written_another_way_is_found(saved: Path) -> None:
     path = saved / files.JSON_NAME
     content, text = json.loads(path.read_bytes()), path.read_bytes()
     path.write_text(json.dumps(content, indent=2))
-    refused(saved, "is not as it was saved")
+    refused(saved, "was damaged or edited after it was saved")
     path.write_bytes(text[:-1] + b',"version":1}')  # a name twice
-    refused(saved, "is not as it was saved")
+    refused(saved, "was damaged or edited after it was saved")
 
 
 # ---- malice: the checksums are right ------------------------------------------------------------
@@ -587,7 +592,7 @@ def test_a_pickle_is_not_run(saved: Path, dump: Callable[..., None]) -> None:
 def test_a_header_that_claims_a_giant_size(saved: Path, claim: int) -> None:
     path = saved / files.TENSORS_NAME
     path.write_bytes(claim.to_bytes(8, "little") + path.read_bytes()[8:])
-    refused(saved, "is not as it was saved")
+    refused(saved, "was damaged or edited after it was saved")
     seal(saved, lambda content: None)
     refused(saved, "header of" if claim else "not a safetensors file")
 
@@ -618,7 +623,7 @@ def test_no_file_outside_the_folder_is_read(saved: Path) -> None:
         seal(saved, lambda content, name=name: content["tensors"].update(file=name))
         refused(saved, "of the tensors")
         seal(saved, lambda content, name=name: content.update(file=name))
-        refused(saved, "with the entries")
+        refused(saved, "and the entries")
         seal(saved, lambda content: content.pop("file"))
     assert load(saved)
 
@@ -691,7 +696,7 @@ def test_a_folder_that_is_no_model_is_not_written_over(saved: Path, tmp_path: Pa
     (tmp_path / "tensors" / files.TENSORS_NAME).write_text("precious")
     before = everything(tmp_path)
     for name in ("mine", "file", "json", "tensors"):
-        with pytest.raises(UserError, match=f"{name} is (a file|no genrecourse model)"):
+        with pytest.raises(UserError, match=f"{name} is (a file|not a genrecourse model)"):
             fitted("nnr").save(tmp_path / name)
     with pytest.raises(UserError, match="cannot write the model"):
         fitted("nnr").save(tmp_path / "file" / "deeper")

@@ -248,12 +248,12 @@ def test_outcomes(y: Any, favourable: Any, expected: list[bool]) -> None:
 @pytest.mark.parametrize(
     ("y", "favourable", "says"),
     [
-        (["good", "bad"], None, "y has the outcomes ['bad', 'good']: say which is favourable"),
-        ([1, 2], None, "y has the outcomes [1, 2]: say which is favourable"),
-        (["good", "bad"], "great", "'great' is none of those in y: ['bad', 'good']"),
-        ([0, 1], "1", "'1' is none of those in y: [0, 1]"),
+        (["good", "bad"], None, "y has the outcomes ['bad', 'good']: name the favourable one"),
+        ([1, 2], None, "y has the outcomes [1, 2]: name the favourable one"),
+        (["good", "bad"], "great", "'great' does not occur in y; name one of ['bad', 'good']"),
+        ([0, 1], "1", "'1' does not occur in y; name one of [0, 1]"),
         ([0, 1, None, np.nan], None, "y has 2 missing outcomes; drop those rows"),
-        (pd.DataFrame({"y": [0, 1]}), None, "y has shape (2, 1); expected one outcome a row"),
+        (pd.DataFrame({"y": [0, 1]}), None, "y has shape (2, 1); give one outcome for each row"),
     ],
 )
 def test_outcomes_that_are_refused(y: Any, favourable: Any, says: str) -> None:
@@ -296,7 +296,7 @@ def test_confidence_is_half_at_the_cutoff(
 )
 def test_a_cutoff_outside_the_scale(cutoff: float, ends: tuple[float, float]) -> None:
     with pytest.raises(
-        UserError, match=r"the cutoff .* lies outside the score range .* say the lowest"
+        UserError, match=r"the cutoff .* is not inside the score range .* give the lowest"
     ):
         Classifier(cutoff=cutoff, score_range=ends)
 
@@ -317,23 +317,26 @@ def wrong_proba(value: Any) -> Any:
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        (lambda rows: np.zeros(len(rows) - 1), ["shape (119,) for 120 rows", "expected (120,)"]),
-        (lambda rows: np.zeros((len(rows), 2)), ["shape (120, 2)", "expected (120,)"]),
-        (lambda rows: 0.7, ["shape ()", "expected (120,)"]),
-        (lambda rows: None, ["shape ()", "expected (120,)"]),
+        (
+            lambda rows: np.zeros(len(rows) - 1),
+            ["shape (119,) for 120 rows", "should return (120,)"],
+        ),
+        (lambda rows: np.zeros((len(rows), 2)), ["shape (120, 2)", "should return (120,)"]),
+        (lambda rows: 0.7, ["shape ()", "should return (120,)"]),
+        (lambda rows: None, ["shape ()", "should return (120,)"]),
         (lambda rows: ["yes"] * len(rows), ["no numbers", "'yes'"]),
         (lambda rows: rows["debt"].where(rows["debt"] > 0), ["NaN for", "of 120 rows"]),
         (lambda rows: rows["income"] - 49, ["outside (0.0, 1.0)", "sigmoid", "score_range"]),
-        (lambda rows: np.full(len(rows), np.inf), ["inf outside (0.0, 1.0)"]),
+        (lambda rows: np.full(len(rows), np.inf), ["inf, which is outside (0.0, 1.0)"]),
         (nn.Linear(2, 1), ["outside (0.0, 1.0)", "sigmoid"]),
         (nn.Sequential(nn.Linear(2, 2), nn.Sigmoid()), ["shape (120, 2)"]),
         (wrong_proba(lambda n: np.zeros((n, 3))), ["shape (120, 3)", "2 classes"]),
         (wrong_proba(lambda n: np.zeros(n)), ["shape (120,)", "2 classes"]),
         (wrong_proba(lambda n: np.zeros((n - 1, 2))), ["shape (119, 2)", "120 rows"]),
-        (wrong_proba(lambda n: np.full((n, 2), 3.0)), ["3.0 outside (0.0, 1.0)"]),
-        (LogisticRegression(), ["not fitted yet", "LogisticRegression"]),
-        (xgboost.XGBClassifier(), ["not fitted yet"]),
-        (lightgbm.LGBMClassifier(), ["not fitted yet"]),
+        (wrong_proba(lambda n: np.full((n, 2), 3.0)), ["3.0, which is outside (0.0, 1.0)"]),
+        (LogisticRegression(), ["is not fitted", "LogisticRegression"]),
+        (xgboost.XGBClassifier(), ["is not fitted"]),
+        (lightgbm.LGBMClassifier(), ["is not fitted"]),
         (Perceptron(), ["a Perceptron cannot score people", "predict_proba"]),
         ("model.pkl", ["a str cannot score people", "predict_proba"]),
         (None, ["no model yet", "fit a method"]),
@@ -350,7 +353,7 @@ def test_models_that_are_refused(model: Any, says: list[str]) -> None:
 
 
 def test_unfitted_pipeline() -> None:
-    with pytest.raises(UserError, match="not fitted yet"):
+    with pytest.raises(UserError, match="is not fitted"):
         Classifier(pipeline()).score(X)
 
 
@@ -369,8 +372,8 @@ def test_scores_a_rounding_error_beyond_the_scale_are_fine() -> None:
 @pytest.mark.parametrize(
     ("favourable", "says"),
     [
-        (None, "the classifier has the outcomes ['approved', 'denied']: say which is favourable"),
-        ("yes", "'yes' is none of those in the classifier: ['approved', 'denied']"),
+        (None, "the classifier has the outcomes ['approved', 'denied']: name the favourable one"),
+        ("yes", "'yes' does not occur in the classifier; name one of ['approved', 'denied']"),
     ],
 )
 def test_favourable_of_a_model_must_be_known(favourable: Any, says: str) -> None:
@@ -380,7 +383,9 @@ def test_favourable_of_a_model_must_be_known(favourable: Any, says: str) -> None
 
 
 def test_a_module_without_encoder_cannot_read_words() -> None:
-    with pytest.raises(UserError, match=r"reads numbers, but \['job'\] are not; pass encoder"):
+    with pytest.raises(
+        UserError, match=r"reads numbers, but the columns \['job'\] hold none; pass encoder"
+    ):
         Classifier(nn.Linear(3, 1)).score(X)
 
 

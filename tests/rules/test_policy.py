@@ -216,7 +216,7 @@ def test_a_classifier_with_another_score_range_is_refused() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ({}, "'sex' is actionable"),
+        ({}, "'sex' is mutable"),
         (
             {"features": {"income": {"range": [500, 900]}}},
             "'features.income'.range [500, 900] lies outside the data",
@@ -263,7 +263,7 @@ def test_a_classifier_with_another_score_range_is_refused() -> None:
         ),
         (
             {"features": {"ratio": {"role": "derived", "formula": "2 * debt / income"}}},
-            "is not its formula",
+            "differs from its formula",
         ),
         (
             {"rules": {"max_changes": 0}},
@@ -291,12 +291,12 @@ def test_a_favourable_outcome_that_no_row_has(named: Any) -> None:
     policy = Policy.of(decision={"target": "verdict", "favourable": named})
     (said,) = policy.refused(TABLE)
     assert "'decision.favourable' will be refused" in said
-    assert "is none of those in y: ['bad', 'good']" in said
+    assert "does not occur in y; name one of ['bad', 'good']" in said
     assert said in policy.lint(TABLE)
     assert not policy.refused(X)  # nothing to compare it with
     assert not Policy.of(decision={"target": "verdict", "favourable": "bad"}).refused(TABLE)
     (said,) = Policy.of(decision={"target": "verdict"}).refused(TABLE)
-    assert "say which is favourable" in said
+    assert "name the favourable one" in said
 
 
 def test_rules_need_to_be_met_by_those_whom_the_model_rejects() -> None:

@@ -241,7 +241,7 @@ def test_rules_of_a_request_bind_what_follows() -> None:
     ("name", "fields", "said"),
     [
         ("age", {"role": "advances"}, "has no horizon"),
-        ("age", {"horizon": 1.0}, "is mutable and has a horizon"),
+        ("age", {"horizon": 1.0}, "has a horizon but the role 'mutable'"),
         ("age", {"role": "advances", "horizon": 0.5}, "cannot advance by 0.5"),
         ("sex", {"role": "advances", "horizon": 1.0}, "is a category"),
         ("ratio", {"role": "derived"}, "has no formula"),
@@ -252,7 +252,7 @@ def test_rules_of_a_request_bind_what_follows() -> None:
         ),
         ("ratio", {"role": "derived", "formula": "debt / sex"}, "names 'sex', which is a category"),
         ("ratio", {"role": "derived", "formula": "ratio + 1"}, "need each other's values"),
-        ("ratio", {"role": "derived", "formula": "debt //"}, "cannot read"),
+        ("ratio", {"role": "derived", "formula": "debt //"}, "found '/'"),
     ],
 )
 def test_a_role_without_what_it_needs_is_refused(
@@ -260,7 +260,7 @@ def test_a_role_without_what_it_needs_is_refused(
 ) -> None:
     with pytest.raises(UserError) as told:
         Schema.infer(X).with_feature(name, **fields)
-    assert said in str(told.value) or "where '/' stands" in str(told.value)
+    assert said in str(told.value)
 
 
 def test_nothing_is_computed_from_what_is_protected() -> None:

@@ -39,18 +39,19 @@ def test_it_knows_whose_values_it_needs() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "its end"),
-        ("a +", "its end"),
-        ("a b", "from 'b' on"),
-        ("a ** b", "where '*' stands"),
-        ("(a", "')' should stand"),
+        ("", "expected a number or a feature, found its end"),
+        ("a +", "expected a number or a feature, found its end"),
+        ("a b", "starts at 'b'"),
+        ("a ** b", "found '*'"),
+        ("(a", "expected ')', found its end"),
         ("1 + 1", "names no feature"),
         ("a.b", "cannot read '.b'"),
-        ("min(a)", "takes 2"),
+        ("min(a)", "takes 2 arguments, not 1"),
+        ("log(a, b)", "takes 1 argument, not 2"),
         ("__import__('os')", "no function '__import__'"),
-        ("a if b else a", "from 'if' on"),
-        ("(" * 40 + "a" + ")" * 40, "within each other"),
-        ("a + " * 200 + "a", "characters"),
+        ("a if b else a", "starts at 'if'"),
+        ("(" * 40 + "a" + ")" * 40, "are nested"),
+        ("a + " * 200 + "a", "a formula has 801 characters; at most 300 are allowed"),
     ],
 )
 def test_what_it_cannot_read_is_one_sentence(text: str, said: str) -> None:

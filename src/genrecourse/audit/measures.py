@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from genrecourse.evaluation.metrics import DECIMALS, N_NOISE, NOISE_SD, with_noise
+from genrecourse.evaluation.metrics import DECIMALS, N_NOISE, with_noise
 from genrecourse.methods.base import Method
 from genrecourse.planning.plans import Plan, Plans
 from genrecourse.table.encoding import Array
+from genrecourse.table.noise import NOISE_SCALE
 from genrecourse.table.schema import Schema
 
 PEOPLE = 500  # who are helped at once: bounds memory
@@ -103,7 +104,7 @@ METRICS = {
         "Accepted if carried out imprecisely",
         "people with a plan",
         f"the share of {N_NOISE} imprecise versions of the plan (every number off by a standard "
-        f"deviation of {NOISE_SD:g} of its range) that the model accepts; the mean over plans.",
+        f"deviation of {NOISE_SCALE:g} of its range) that the model accepts; the mean over plans.",
         "have plans that bear being carried out imprecisely better",
         "have plans that bear being carried out imprecisely less well",
     ),

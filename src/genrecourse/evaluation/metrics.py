@@ -22,11 +22,10 @@ from genrecourse.evaluation.gold import Decides, Witnesses
 from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
-from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.noise import NOISE_SCALE, KeyedNoise
 from genrecourse.trust.judge import Judge
 
 N_NEIGHBOURS = 5  # of y_nn and knn_distance
-NOISE_SD = 0.02  # on the [0, 1] scale
 N_NOISE = 5  # noise vectors a person
 NOISE_SEED = 0  # fixed: each method meets the same noise
 DECIMALS = 9  # two rows that agree on so many decimals are one row
@@ -120,7 +119,7 @@ def with_noise(encoder: TableEncoder, before: Array, after: Array) -> Array:
     keyed = KeyedNoise(NOISE_SEED)
     shift = keyed.normal(keyed.keys(before), (N_NOISE, encoder.width))
     moves = (is_number & ~gone)[:, None, :]
-    noisy = after[:, None, :] + NOISE_SD * shift * moves
+    noisy = after[:, None, :] + NOISE_SCALE * shift * moves
     return np.asarray(noisy.reshape(-1, encoder.width))
 
 

@@ -26,6 +26,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from genrecourse.model.artifact import fill, weights
 from genrecourse.model.threads import n_jobs
 from genrecourse.table.encoding import Array, as_it_is
+from genrecourse.table.noise import NOISE_SCALE
 from genrecourse.trust.judge import RARE, trust
 from genrecourse.trust.outliers import Outliers
 from genrecourse.trust.retrained import RetrainedModels, fit_retrained
@@ -38,7 +39,7 @@ INLIER_AT, INLIER_SCALE = -1.0, 0.75
 NEIGHBOURS = (3, 4, 5)
 SEEN = 0.05  # what it adds to the probability that somebody like this was accepted indeed
 FARTHEST = -3.0  # an outlier score below this is as bad as it gets
-NOISE, N_NOISE = 0.02, 2  # standard deviation on the [0, 1] scale; fixed draws, and their mirrors
+N_NOISE = 2  # fixed draws of noise; each is used with both signs
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Verifier:
         self.like_ = [Z[seen], Z[likely]]
         self.retrained_ = fit_retrained(Z, favourable, confidence > 0.5, self.random_state)
         draws = np.random.default_rng(self.random_state).normal(
-            scale=NOISE, size=(N_NOISE, Z.shape[1])
+            scale=NOISE_SCALE, size=(N_NOISE, Z.shape[1])
         )
         draws = np.concatenate([draws, -draws])  # so that no direction is favoured
         self.noise_ = np.where(np.isin(np.arange(Z.shape[1]), numbers), draws, 0.0)
