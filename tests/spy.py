@@ -87,7 +87,7 @@ class Spy(Still):
             "pandas": lambda: pd.read_csv(secret),
             "numpy": lambda: np.fromfile(secret, dtype=np.uint8),
             "embedded data": lambda: (
-                files("genrecourse").joinpath("data/german.csv.gz").read_bytes()
+                files("genrecourse").joinpath("data/embedded/german.csv.gz").read_bytes()
             ),
             "hard link": lambda: (os.link(secret, link), link.read_bytes()),
             "symbolic link": lambda: (os.symlink(secret, link), link.read_bytes()),

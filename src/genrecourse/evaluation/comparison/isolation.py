@@ -91,23 +91,33 @@ def run_isolated(
         fence = Fence.around(home, closed)
         process = context.Process(target=_child, args=(there, fence), daemon=True)
         try:
-            with _bare_start():
-                process.start()
+            _start(process)
             there.close()  # or the end of the child would not end the pipe
             return _talk(here, process, task, people, asks)
         finally:
             here.close()
-            process.kill()
-            process.join()
+            there.close()
+            if process.pid is not None:  # None: it did not start, so there is nothing to end
+                process.kill()
+                process.join()
             process.close()
+
+
+def _start(process: Any) -> None:
+    """Start the child, or say why it did not start."""
+    try:
+        with _bare_start():
+            process.start()
+    except OSError as error:  # no memory, or too many processes: another run may succeed
+        raise MethodError(f"the process did not start: {error.strerror or error}") from error
 
 
 def _talk(
     pipe: Connection, process: Any, task: Task, people: pd.DataFrame, asks: Mapping[str, Ask]
 ) -> Run:
-    _tell(pipe, process, task)
+    _tell(pipe, process, task, "its task")
     fitted = _hear(pipe, process, "fitted")
-    _tell(pipe, process, (people, dict(asks)))
+    _tell(pipe, process, (people, dict(asks)), "its people")
     answers = {}
     for name in asks:
         said = _hear(pipe, process, "answered")
@@ -120,13 +130,13 @@ def _talk(
     return Run(fitted["seconds"], unpack(fitted["report"]), answers, notes)
 
 
-def _tell(pipe: Connection, process: Any, what: Any) -> None:
+def _tell(pipe: Connection, process: Any, what: Any, name: str) -> None:
     # pickle's own bytes, not `pipe.send`: torch would let both processes share h's memory
     content = pickle.dumps(what)
     try:
         pipe.send_bytes(content)
     except (BrokenPipeError, ConnectionResetError):
-        raise MethodError(_death(process, "was given its task")) from None
+        raise MethodError(_death(process, f"read {name}")) from None
 
 
 def _hear(pipe: Connection, process: Any, verb: str) -> dict[str, Any]:
