@@ -3,8 +3,11 @@ sentences are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 
 
 class UserError(ValueError):
@@ -26,3 +29,18 @@ def counted(n: int, what: str) -> str:
 def amount(value: float) -> str:
     """A number as people write it: 200,000,000 rather than 2e+08."""
     return f"{value:,.10g}"
+
+
+@contextmanager
+def own_warnings() -> Iterator[list[str]]:
+    """Collects the warnings that this package raises inside the block, each text once.
+
+    The list is filled when the block ends. Warnings of other packages are dropped: a front end has
+    nothing to say about them.
+    """
+    package, notes = Path(__file__).parent, list[str]()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        yield notes
+    own = [each for each in caught if Path(each.filename).is_relative_to(package)]
+    notes += dict.fromkeys(str(each.message) for each in own)

@@ -18,7 +18,6 @@ import tempfile
 import threading
 import time
 import traceback
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.data import datasets
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, own_warnings
 from genrecourse.evaluation.comparison.fence import Fence
 from genrecourse.model.artifact import pack, pack_table, unpack, unpack_table
 from genrecourse.model.classifier import Classifier
@@ -191,10 +190,9 @@ def _child(pipe: Connection, fence: Fence) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     fence.put_up()
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("default")
+        with own_warnings() as notes:
             _work(pipe)
-        _say(pipe, notes=_own(caught))
+        _say(pipe, notes=notes)
     except EOFError:
         return  # nobody listens any more
     except Exception as error:
@@ -236,12 +234,6 @@ def _log_prob(method: Any, X_plus: pd.DataFrame, people: pd.DataFrame, ask: Ask)
     known = inspect.signature(method.log_prob).parameters
     same = {name: value for name, value in ask.items() if name in known}
     return pack(np.asarray(method.log_prob(X_plus, given=people, **same), dtype=float))
-
-
-def _own(caught: list[warnings.WarningMessage]) -> list[str]:
-    package = Path(__file__).parents[2]
-    ours = [w for w in caught if Path(w.filename).is_relative_to(package)]
-    return list(dict.fromkeys(str(w.message) for w in ours))
 
 
 def _in_words(error: Exception) -> str:
