@@ -98,8 +98,7 @@ class PlanRequest:
             return self.promise
         if self.promise is not None:
             raise UserError(
-                f"leave out the promise {self.promise:g}: the policy {policy.name} states "
-                f"{of_policy:g}"
+                f"leave out the promise {self.promise:g}: {policy.name} states {of_policy:g}"
             )
         return of_policy
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from genrecourse.errors import counted
 from genrecourse.methods.base import Method
 from genrecourse.rules.policy import Policy
 from genrecourse.rules.requests import Constraints
@@ -46,8 +47,11 @@ def summarise_rules(schema: Schema, policy: Policy | None = None) -> RulesSummar
         )
         for feature in schema
     ]
-    whole = [f"at most {rules.max_changes} changes"] if rules.max_changes is not None else []
-    whole += [f"a cost of at most {rules.max_cost:g}"] if rules.max_cost is not None else []
+    whole = []
+    if rules.max_changes is not None:
+        whole.append(f"at most {counted(rules.max_changes, 'change')}")
+    if rules.max_cost is not None:
+        whole.append(f"a cost of at most {rules.max_cost:g}")
     return RulesSummary(tuple(features), (*whole, *rules.relations))
 
 
