@@ -6,8 +6,14 @@ A message says what is wrong, which value was seen, and what to do.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
+
+# sub-packages that call `fit` for somebody: a warning may name a line of theirs
+CALLERS = ("apps", "advice", "audit", "reports", "evaluation")
 
 
 class UserError(ValueError):
@@ -57,8 +63,30 @@ def amount(value: float) -> str:
 
 
 def stacklevel_of_caller() -> int:
-    """Return the `stacklevel` at which a warning names the first line outside the library."""
+    """Return the `stacklevel` at which a warning names the line that called the library.
+
+    The library's own front ends count as callers.
+    """
     level, frame = 1, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("genrecourse."):
+    while frame.f_back and _is_inside(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def _is_inside(module: str) -> bool:
+    return module.startswith("genrecourse.") and module.split(".")[1] not in CALLERS
+
+
+@contextmanager
+def own_warnings() -> Iterator[list[str]]:
+    """Collects the warnings that this package raises inside the block, each text once.
+
+    The list is filled when the block ends. Warnings of other packages are dropped: a front end has
+    nothing to say about them.
+    """
+    package, notes = Path(__file__).parent, list[str]()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        yield notes
+    own = [each for each in caught if Path(each.filename).is_relative_to(package)]
+    notes += dict.fromkeys(str(each.message) for each in own)

@@ -30,8 +30,8 @@ from genrecourse.table.schema import Feature
 
 REPOSITORY = Path(__file__).parents[2]
 TITLES = ["clerk", "nurse", "cook", "driver", "teacher", "welder", "farmer", "baker", "pilot", "it"]
-COMMANDS = ["demo", "datasets", "methods", "schema", "fit", "recourse", "explain", "policy"]
-COMMANDS += ["audit", "recheck", "info", "evaluate", "compare"]
+COMMANDS = ["demo", "datasets", "methods", "schema", "policy", "fit", "info", "plans", "explain"]
+COMMANDS += ["recheck", "audit", "evaluate", "compare"]
 
 
 def loans(n: int = 400, seed: int = 0) -> pd.DataFrame:
@@ -111,7 +111,7 @@ def test_schema_speaks_up_about_the_id_and_the_dates(table: Path) -> None:
 def test_from_raw_table_to_plans(model: Path) -> None:
     people = loans(60, seed=1).drop(columns="verdict")
     people.to_csv("people.csv", index=False)
-    done = run("recourse", model, "people.csv", "-o", "plans.csv")
+    done = run("plans", model, "people.csv", "-o", "plans.csv")
     assert done.exit_code == 0, (done.output, done.exception)
     plans = pd.read_csv("plans.csv")
     assert plans["row"].tolist() == list(range(60))
@@ -133,7 +133,7 @@ def test_from_raw_table_to_plans(model: Path) -> None:
 def test_plans_as_json_and_parquet_say_the_same(model: Path) -> None:
     loans(30, seed=1).to_parquet("people.parquet", index=False)
     for name in ("plans.json", "plans.parquet"):
-        assert run("recourse", model, "people.parquet", "-o", name).exit_code == 0
+        assert run("plans", model, "people.parquet", "-o", name).exit_code == 0
     listed = json.loads(Path("plans.json").read_text())
     table = pd.read_parquet("plans.parquet")
     assert [plan["status"] for plan in listed] == table["status"].tolist()
@@ -143,7 +143,7 @@ def test_plans_as_json_and_parquet_say_the_same(model: Path) -> None:
 def test_plans_as_a_page_are_of_those_who_were_turned_down(model: Path) -> None:
     loans(30, seed=1).to_csv("people.csv", index=False)
     for name in ("plans.json", "plans.html"):
-        done = run("recourse", model, "people.csv", "-n", "2", "-o", name)
+        done = run("plans", model, "people.csv", "-n", "2", "-o", name)
         assert done.exit_code == 0, (done.output, done.exception)
     listed = json.loads(Path("plans.json").read_text())
     down = [plan for plan in listed if plan["status"] != "already-accepted"]
@@ -161,7 +161,7 @@ def _counted(listed: list[dict[str, Any]]) -> str:
 def test_several_plans_a_person_are_lines_of_their_own(model: Path, tmp_path: Path) -> None:
     loans(30, seed=1).to_csv("people.csv", index=False)
     for name in ("plans.json", "plans.csv"):
-        done = run("recourse", model, "people.csv", "-n", "3", "-o", name)
+        done = run("plans", model, "people.csv", "-n", "3", "-o", name)
         assert done.exit_code == 0, (done.output, done.exception)
     listed = json.loads(Path("plans.json").read_text())
     table = pd.read_csv("plans.csv")
@@ -178,14 +178,14 @@ def test_several_plans_a_person_are_lines_of_their_own(model: Path, tmp_path: Pa
     assert "another way" in run("explain", model, "people.csv", "--row", row, "-n", "2").output
     assert run("explain", model, "people.csv", "--row", row, *fewer).exit_code == 0
     assert "no wording 'xx'" in sentence(
-        run("recourse", model, "people.csv", "--language", "xx", "-o", "plans.csv")
+        run("plans", model, "people.csv", "--language", "xx", "-o", "plans.csv")
     )
 
 
 def test_explain_shows_the_person_and_the_plan(model: Path) -> None:
     people = loans(60, seed=1)
     people.to_csv("people.csv", index=False)
-    run("recourse", model, "people.csv", "-o", "plans.csv")
+    run("plans", model, "people.csv", "-o", "plans.csv")
     row = int((pd.read_csv("plans.csv")["status"] == "ok").to_numpy().argmax())
     done = run("explain", model, "people.csv", "--row", row)
     assert done.exit_code == 0, (done.output, done.exception)
@@ -222,7 +222,7 @@ def test_rules_and_promises_from_the_command_line(model: Path) -> None:
     people = loans(40, seed=1)
     people.to_csv("people.csv", index=False)
     _text("rules.toml", '[default]\nlock = ["income"]\n[people.3]\nmax_changes = 1\n')
-    done = run("recourse", model, "people.csv", "--rules", "rules.toml", "-o", "plans.csv")
+    done = run("plans", model, "people.csv", "--rules", "rules.toml", "-o", "plans.csv")
     assert done.exit_code == 0, (done.output, done.exception)
     plans = pd.read_csv("plans.csv")
     others = plans["row"] != 3
@@ -232,7 +232,7 @@ def test_rules_and_promises_from_the_command_line(model: Path) -> None:
     done = run("explain", model, "people.csv", "--row", row, "--rules", "rules.toml")
     assert done.exit_code == 0, (done.output, done.exception)  # row 3 is not asked about
     promised = ("--promise", "0.9999", "--delta", "0.05")
-    done = run("recourse", model, "people.csv", *promised, "-o", "promised.csv")
+    done = run("plans", model, "people.csv", *promised, "-o", "promised.csv")
     assert done.exit_code == 0, (done.output, done.exception)
     assert "cannot-promise" in set(pd.read_csv("promised.csv")["reason_code"])
     for text, said in (
@@ -242,9 +242,9 @@ def test_rules_and_promises_from_the_command_line(model: Path) -> None:
         ('{"locks": ["income"]}', "rules.json: "),
     ):
         _text("rules.json", text)
-        asked = ("recourse", model, "people.csv", "--rules", "rules.json", "-o", "plans.csv")
+        asked = ("plans", model, "people.csv", "--rules", "rules.json", "-o", "plans.csv")
         assert said in sentence(run(*asked))
-    assert "--promise SHARE" in sentence(
+    assert "delta is 0.1, but no promise" in sentence(
         run("explain", model, "people.csv", "--row", "0", "--delta", "0.1")
     )
 
@@ -259,7 +259,7 @@ def test_a_model_with_a_scale_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "the two ends of the scale" in sentence(run(*fit, "--score-range", "640"))
     done = run(*fit, "--cutoff", "640", "--score-range", "300,850")
     assert done.exit_code == 0, (done.output, done.exception)
-    done = run("recourse", "card", "loans.csv", "--classifier", "points:card", "-o", "plans.csv")
+    done = run("plans", "card", "loans.csv", "--classifier", "points:card", "-o", "plans.csv")
     assert done.exit_code == 0, (done.output, done.exception)
     plans = pd.read_csv("plans.csv")
     assert (plans.loc[plans["status"] == "ok", "score_after"] > 640).all()
@@ -278,10 +278,10 @@ def test_recheck_says_which_plans_another_model_accepts(monkeypatch: pytest.Monk
     monkeypatch.syspath_prepend(str(Path().absolute()))
     done = run("recheck", "plans.json", "--classifier", "bank_two:strict", "-o", "again.csv")
     assert done.exit_code == 1, (done.output, done.exception)
-    assert "person 0, plan 1: no longer, score 0.5 at a cutoff of 0.5" in done.output
+    assert "person 0, plan 1: no longer holds, score 0.5 at a cutoff of 0.5" in done.output
     assert "1 of 2 plans hold" in done.output
     assert pd.read_csv("again.csv")["holds"].tolist() == [False, True]
-    assert "say which model" in sentence(run("recheck", "plans.json"))
+    assert "no model is named" in sentence(run("recheck", "plans.json"))
     assert "cannot read none.json" in sentence(
         run("recheck", "none.json", "--classifier", "bank_two:strict")
     )
@@ -298,7 +298,10 @@ def test_recheck_of_plans_for_another_table(model: Path) -> None:
     plan = Plan(0, "ok", 0.2, 0.5, (Change(wage, 20, 50),), 0.8, 0.3, row=Row(rows, 0))
     _text("plans.json", Plans((plan,)).to_json())
     said = sentence(run("recheck", "plans.json", "--model", model))
-    assert "these plans are of another model's table: they have ['wage', 'loan id'" in said
+    assert (
+        "these plans belong to another model's table: they have the columns ['wage', 'loan id'"
+        in said
+    )
     assert "and lack ['income']" in said
 
 
@@ -316,7 +319,7 @@ def test_a_schema_file_decides(table: Path) -> None:
     assert done.exit_code == 0, (done.output, done.exception)
     kept = genrecourse.load("model").schema_
     assert kept == edited
-    assert "look:" not in done.stderr  # they have seen it, and edited it
+    assert "warning:" not in done.stderr  # they have seen it, and edited it
 
 
 def test_ones_own_classifier(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,8 +331,8 @@ def test_ones_own_classifier(table: Path, monkeypatch: pytest.MonkeyPatch) -> No
     done = run("fit", table, *FIT, *own, "--cutoff", "0.55", "-o", "model")
     assert done.exit_code == 0, (done.output, done.exception)
     assert "give it again, --classifier MODULE:NAME" in sentence(run("info", "model"))
-    assert "classifier" in sentence(run("recourse", "model", table, "-o", "plans.csv"))
-    done = run("recourse", "model", table, *own, "-o", "plans.csv")
+    assert "classifier" in sentence(run("plans", "model", table, "-o", "plans.csv"))
+    done = run("plans", "model", table, *own, "-o", "plans.csv")
     assert done.exit_code == 0, (done.output, done.exception)
     plans = pd.read_csv("plans.csv")
     ok = plans["status"] == "ok"
@@ -344,7 +347,7 @@ def test_text_that_looks_like_numbers_stays_text() -> None:
     table.to_csv("loans.csv", index=False)
     assert run("fit", "loans.csv", *FIT, "-o", "model").exit_code == 0
     table[table["code"] == "07"].head(20).to_csv("people.csv", index=False)  # all of them digits
-    done = run("recourse", "model", "people.csv", "-o", "plans.csv")
+    done = run("plans", "model", "people.csv", "-o", "plans.csv")
     assert done.exit_code == 0, (done.output, done.exception)
 
 
@@ -374,7 +377,10 @@ def _fit(table: pd.DataFrame | None = None, *words: str, **changed: str) -> Resu
 
 MISTAKES: dict[str, tuple[Any, str]] = {
     "wrong target": (lambda: _fit(target="approved"), "no target column 'approved'"),
-    "wrong favourable": (lambda: _fit(favourable="yes"), "'yes' is none of those in 'verdict'"),
+    "wrong favourable": (
+        lambda: _fit(favourable="yes"),
+        "'yes' does not occur in 'verdict', which has ['bad', 'good']",
+    ),
     "no favourable named": (
         lambda: run("fit", _write(loans()), "--target", "verdict", "-o", "model"),
         "name the favourable one, for example --favourable good on the command line",
@@ -396,7 +402,10 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "a method misspelt": (lambda: _fit(method="genr"), "no method 'genr' (did you mean 'genre'?)"),
     "a target misspelt": (lambda: _fit(target="Verdit"), "'Verdit' (did you mean 'verdict'?); the"),
     "a column misspelt": (lambda: _fit(drop="loan-id"), "(did you mean 'loan id'?) in the table"),
-    "an outcome misspelt": (lambda: _fit(favourable="Good"), "(did you mean 'good'?) is none"),
+    "an outcome misspelt": (
+        lambda: _fit(favourable="Good"),
+        "(did you mean 'good'?) does not occur",
+    ),
     "infinite": (
         lambda: _fit(loans().assign(savings=lambda t: t["savings"].fillna(np.inf))),
         "infinite",
@@ -454,7 +463,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "not module:name": (lambda: _fit(None, "--classifier", "bank"), "should be MODULE:NAME"),
     "a module with a mistake": (
         lambda: _fit(None, "--classifier", _text("odd_one.py", "1 / 0") + ":h"),
-        "--classifier odd_one.py:h: odd_one fails with ZeroDivisionError: division by zero",
+        "classifier odd_one.py:h: odd_one fails with ZeroDivisionError: division by zero",
     ),
     "a module that is no Python": (
         lambda: _fit(None, "--classifier", _text("odd_two.py", "def h(X) return 1") + ":h"),
@@ -464,6 +473,14 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         lambda: _fit(None, "--classifier", _text("odd_three.py", "import nomodule") + ":h"),
         "odd_three fails with ModuleNotFoundError: No module named 'nomodule'",
     ),
+    "a command of an earlier version": (
+        lambda: run("recourse", "model", "people.csv", "-o", "plans.csv"),
+        "no command 'recourse' (did you mean 'plans'?); there are demo, ",
+    ),
+    "a command misspelt": (
+        lambda: run("explian"),
+        "no command 'explian' (did you mean 'explain'?)",
+    ),
     "a file as model": (lambda: run("info", _text("m", "x")), "m"),
     "no model": (
         lambda: run("info", "nothing"),
@@ -471,15 +488,15 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     ),
     "plans as a table to recheck": (
         lambda: run("recheck", "plans.csv", "--model", "model"),
-        "give the .json that 'genrecourse recourse -o plans.json' wrote",
+        "give the .json that 'genrecourse plans -o plans.json' wrote",
     ),
     # before a model is even looked for: nothing is refused after all the work
     "plans of an unknown kind": (
-        lambda: run("recourse", "nothing", "none.csv", "-o", "plans.xlsx"),
-        "plans.xlsx: its name should end in .json, .html, .csv or .parquet",
+        lambda: run("plans", "nothing", "none.csv", "-o", "plans.xlsx"),
+        "plans.xlsx should end in .json, .html, .csv or .parquet",
     ),
     "plans into no folder": (
-        lambda: run("recourse", "nothing", "none.csv", "-o", "far/plans.csv"),
+        lambda: run("plans", "nothing", "none.csv", "-o", "far/plans.csv"),
         "there is no folder far",
     ),
     "an audit into no folder": (
@@ -491,7 +508,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         lambda: run("datasets", "germany", "-o", "g.csv"),
         "no data set 'germany' (did you mean 'german'?)",
     ),
-    "data set without output": (lambda: run("datasets", "german"), "say where 'german' goes"),
+    "data set without output": (lambda: run("datasets", "german"), "name a file for 'german'"),
 }
 
 
@@ -544,7 +561,7 @@ def test_everybody_accepted_or_nobody_rejected(table: Path, monkeypatch: Any) ->
 )
 def test_a_mistake_in_the_applicants(model: Path, change: Any, expected: str) -> None:
     people = _write(change(loans(10, seed=1)), "people.csv")
-    for command in (("recourse", "-o", "plans.csv"), ("explain", "--row", 1)):
+    for command in (("plans", "-o", "plans.csv"), ("explain", "--row", 1)):
         assert expected in sentence(run(command[0], model, people, *command[1:]))
     assert not Path("plans.csv").exists()
 
@@ -559,7 +576,7 @@ def test_nobody_rejected_is_no_mistake(model: Path, table: Path) -> None:
     h = genrecourse.load(model).classifier_
     everyone = loans()
     accepted = everyone[h.accepts(everyone[genrecourse.load(model).schema_.names])]
-    done = run("recourse", model, _write(accepted, "people.csv"), "-o", "plans.csv")
+    done = run("plans", model, _write(accepted, "people.csv"), "-o", "plans.csv")
     assert done.exit_code == 0
     assert set(pd.read_csv("plans.csv")["status"]) == {"already-accepted"}
 
@@ -579,7 +596,7 @@ def test_output_is_written_whole_or_not_at_all(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pd.DataFrame, "to_csv", fails)
-    assert "No space left" in sentence(run("recourse", model, table, "-o", "plans.csv"))
+    assert "No space left" in sentence(run("plans", model, table, "-o", "plans.csv"))
     assert Path("plans.csv").read_text() == "from yesterday"
     assert not list(Path().glob(".*"))
 
@@ -635,7 +652,8 @@ def test_ctrl_c_while_it_learns_keeps_the_best_so_far(table: Path) -> None:
         "import signal\n"  # a test run in the background ignores it, and so would this process
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from functools import partial\n"
-        "from genrecourse import METHODS, GenRe, cli\n"
+        "from genrecourse import METHODS, GenRe\n"
+        "from genrecourse.apps import cli\n"
         "from genrecourse.methods.genre import Training\n"
         "params = GenRe._test_params() | {'training': Training(steps=10**6, patience=None)}\n"
         "METHODS['genre'] = partial(GenRe, **params)\n"

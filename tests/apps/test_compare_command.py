@@ -100,11 +100,11 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "run_comparison", interrupted)
+    monkeypatch.setattr(cli.compare, "run_comparison", interrupted)
     done = run(*COMPARE, "--methods", "nnr")
     assert done.exit_code == 130
     assert done.stderr.strip() == (
-        "interrupted: what is done is in results.jsonl, and the same command goes on there"
+        "interrupted: finished runs are in results.jsonl; the same command continues there"
     )
 
 
@@ -290,6 +290,6 @@ def test_no_process_outlives_the_command(how: str) -> None:
     else:
         assert job.returncode == 130
         assert complained.splitlines()[-1].startswith(
-            "interrupted: what is done is in results.jsonl"
+            "interrupted: finished runs are in results.jsonl"
         )
         assert "Traceback" not in complained

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import multiprocessing
+import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +22,7 @@ from genrecourse.evaluation.comparison.isolation import (
     Run,
     Task,
     _as_people,
+    _tell,
     run_isolated,
 )
 from genrecourse.model.artifact import pack_table
@@ -141,6 +146,40 @@ def test_a_method_that_fails_says_how(
 ) -> None:
     with pytest.raises(MethodError, match=said):
         run(given, people, kind)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "message"),
+    [
+        (OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)), MethodError, "did not start: Resource"),
+        (RuntimeError("no __main__ guard"), RuntimeError, "no __main__ guard"),
+    ],
+)
+def test_a_process_that_does_not_start_says_why(
+    given: Any,
+    people: pd.DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    raised: type[Exception],
+    message: str,
+) -> None:
+    def fails(_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(multiprocessing.get_context("spawn").Process, "start", fails)
+    with pytest.raises(raised, match=message) as caught:
+        run(given, people, spy.Meddler)
+    assert caught.value.__context__ in (None, error)  # nothing else went wrong on the way
+
+
+@pytest.mark.parametrize("name", ["its task", "its people"])
+def test_a_process_that_ends_before_it_reads_says_so(name: str) -> None:
+    here, there = multiprocessing.Pipe()
+    there.close()
+    process = SimpleNamespace(join=lambda seconds: None, exitcode=7)
+    with here, pytest.raises(MethodError) as caught:
+        _tell(here, process, "rows", name)
+    assert str(caught.value) == f"the process ended (exit status 7) before it had read {name}"
 
 
 def test_an_answer_is_for_everybody(people: pd.DataFrame) -> None:

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from genrecourse.advice.plan_table import plan_table
 from genrecourse.advice.recheck import recheck
-from genrecourse.apps.cli import _lines
 from genrecourse.errors import UserError
 from genrecourse.evaluation.checks import Example, example_score, make_example
 from genrecourse.methods.genre import GenRe
@@ -178,7 +178,7 @@ def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
     assert opening.to_text() in plan.to_text()
     assert plan.changes == ()
     assert plan.to_dict()["blocking_rules"][0]["changes"][0]["after"] == 2900
-    lines = _lines(Plans((plan,)), pd.DataFrame({"amount": [4870]}), Schema(features=(AMOUNT,)))
+    lines = plan_table(Plans((plan,)), pd.DataFrame({"amount": [4870]}), Schema(features=(AMOUNT,)))
     assert lines["about_rules"].tolist() == [opening.to_text()]
     told = {
         ("direction", "direction"): ({"direction": "increase"}, "credit amount may only rise"),
@@ -238,7 +238,7 @@ def test_what_a_plan_bears_is_told_wherever_it_is_shown() -> None:
     for sentence in (*plan.prospects, *second.prospects, english()("plan.note")):
         assert sentence in shown
     assert follows.to_text() in shown
-    lines = _lines(Plans((plan,)), X, schema)
+    lines = plan_table(Plans((plan,)), X, schema)
     assert lines["follows"].tolist() == [follows.to_text(), ""]
     assert lines["promise"].tolist()[0] == 0.9
     assert lines["promise"].isna().tolist() == [False, True]

@@ -446,10 +446,10 @@ def test_the_command_line_keeps_it(file: Path) -> None:
     assert "nothing looks odd" in done.output
     done = run("fit", "loans.csv", "--policy", file, "--method", "nnr", "-o", "model")
     assert done.exit_code == 0, (done.output, done.exception)
-    done = run("recourse", "model", "loans.csv", "--policy", file, "-o", "plans.csv")
+    done = run("plans", "model", "loans.csv", "--policy", file, "-o", "plans.csv")
     assert done.exit_code == 0, (done.output, done.exception)
     plans = pd.read_csv("plans.csv")
-    done = run("recourse", "model", "loans.csv", "-o", "again.csv")  # the model file keeps it
+    done = run("plans", "model", "loans.csv", "-o", "again.csv")  # the model file keeps it
     assert "note: under policy.toml" in done.stderr
     pd.testing.assert_frame_equal(pd.read_csv("again.csv"), plans)
     ok = plans["status"] == "ok"
@@ -476,7 +476,7 @@ def test_the_command_line_keeps_it(file: Path) -> None:
         ok.sum() / (plans["status"] != "already-accepted").sum()
     )
     file.write_text(TEXT.replace("horizon = 1", "horizon = 2"))
-    done = run("recourse", "model", "loans.csv", "--policy", file, "-o", "plans.csv")
+    done = run("plans", "model", "loans.csv", "--policy", file, "-o", "plans.csv")
     assert done.exit_code == 2
     assert "fit it again" in done.stderr
 
@@ -513,13 +513,13 @@ def test_what_a_policy_says_is_not_said_twice(file: Path) -> None:
     TABLE.to_csv("loans.csv", index=False)
     done = run("fit", "loans.csv", "--policy", file, "--favourable", "good", "-o", "model")
     assert done.exit_code == 2
-    assert "leave --favourable" in done.stderr
+    assert "leave out favourable" in done.stderr
     done = run("fit", "loans.csv", "--policy", file, "--cutoff", "0.6", "-o", "model")
     assert done.exit_code == 2
-    assert "leave --cutoff" in done.stderr
+    assert "leave out cutoff" in done.stderr
     done = run("fit", "loans.csv", "-o", "model")
     assert done.exit_code == 2
-    assert "--target" in done.stderr
+    assert "no column is named as the target" in done.stderr
 
 
 # ---- the examples ---------------------------------------------------------------------------

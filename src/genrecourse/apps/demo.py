@@ -17,10 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from genrecourse.data.datasets import DATASETS, EMBEDDED
+from genrecourse.errors import own_warnings
 from genrecourse.evaluation.evaluate import Case, make_case, measure, summarise, with_schema
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import GenRe
-from genrecourse.reports.console import own_warnings, panel
+from genrecourse.reports.console import panel
 from genrecourse.reports.plan_report import score_table, write_report
 from genrecourse.rules.policy import Policy
 
