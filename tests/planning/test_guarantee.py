@@ -394,7 +394,7 @@ def test_when_nothing_may_change_it_is_said() -> None:
     method = Offering(needs("income", 5), schema).fit(X)
     (plan,) = method.plans(ONE, rules=Rules(lock=("income", "years")))
     assert plan.reason_code == "nothing-may-change"
-    assert [o.rule for o in plan.blocking_rules] == ["income stays as it is"]
+    assert [o.rule for o in plan.blocking_rules] == ["income must not change"]
 
 
 def test_a_net_is_not_asked_about_no_rows() -> None:

@@ -343,7 +343,7 @@ def test_plans_below_the_threshold_are_not_shown(
     assert truly > (everybody["a"] + everybody["b"] > 1).mean()
     assert "at least 80%" in kept[0].to_text()
     assert kept[0].to_dict()["promise"]["delta"] == 0.1
-    assert "a promise was asked for" in lost[0].reason
+    assert "a promise was requested" in lost[0].reason
 
 
 def test_alternatives_reach_the_threshold_too(
