@@ -25,6 +25,7 @@ import genrecourse
 from genrecourse import METHODS, GenRe
 from genrecourse.apps import cli
 from genrecourse.data import datasets
+from genrecourse.evaluation.metrics import METRICS
 from scripts.api_docstrings import to_markdown
 
 ROOT = Path(__file__).parents[2]
@@ -201,6 +202,15 @@ def run_shell(line: str) -> None:
     elif words[:2] == ["python", "-m"]:
         module = ROOT.joinpath(*words[2].split("."))
         assert (module / "__main__.py").is_file() or module.with_suffix(".py").is_file(), line
+    elif words[0] == "python" and Path(words[1]).is_file():  # a file that the page itself wrote
+        paths = os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])
+        done = subprocess.run(
+            [sys.executable, words[1]],
+            env=os.environ | {"PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
     elif words[0] == "python":
         assert (ROOT / words[1]).is_file(), line
     elif words[:2] == ["pip", "install"]:
@@ -220,7 +230,7 @@ def test_every_code_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     shutil.copytree(ROOT / "policies", "policies")
-    with patch.dict(METHODS):  # a page may add one
+    with patch.dict(METHODS), patch.dict(METRICS):  # a page may add one
         run_page(page, tmp_path)
 
 
@@ -228,8 +238,10 @@ def run_page(page: Path, folder: Path) -> None:
     names: dict[str, Any] = {}
     for language, code in blocks(page):
         if language == "python":
+            named = FILE_NAME.match(code)
+            names["__name__"] = Path(named[1]).stem if named else "__main__"
             exec(compile(code, page.name, "exec"), names)
-            if named := FILE_NAME.match(code):  # a later block imports it, and so may a process
+            if named:  # a later block imports or runs it, and so may a process
                 (folder / named[1]).write_text(code, encoding="utf-8")
         elif language == "sh":
             for line in code.strip().splitlines():
