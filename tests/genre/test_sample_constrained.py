@@ -194,12 +194,12 @@ def test_a_temperature_is_that_of_each_factor(temperature: float) -> None:
     assert variation(draws.F.reshape(-1, len(SCHEMA)), expected) < 0.05
 
 
-@pytest.mark.parametrize("spread", [True, False])
-def test_probabilities_are_those_of_the_density(spread: bool) -> None:
+@pytest.mark.parametrize("all_found", [True, False])
+def test_probabilities_are_those_of_the_density(all_found: bool) -> None:
     """log_prob under all masks and the mass they left make up log R."""
     F, request = request_of(CASES["all at once"])
     draws = sample_constrained(
-        STRONG, F, 64, request, temperature=0.7, noise=KeyedNoise(3), spread=spread
+        STRONG, F, 64, request, temperature=0.7, noise=KeyedNoise(3), all_found=all_found
     )
     exact = STRONG.log_prob(torch.as_tensor(draws.F[0]), torch.as_tensor(F.repeat(64, axis=0)))
     alive = np.isfinite(draws.log_prob[0])

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -285,15 +287,22 @@ def quick(name: str, X: pd.DataFrame, y: pd.Series, people: pd.DataFrame) -> Any
 CASES = {"german": german, "compas": compas, "messy": messy}
 
 
-def run(name: str) -> dict[str, Any]:
-    """One case, by one thread: how sums are rounded depends on how many there are."""
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread: how sums are rounded depends on the number of threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with threadpool_limits(1):
-            return {"processor": processor(), **CASES[name]()}
+            yield
     finally:
         torch.set_num_threads(before)
+
+
+def run(name: str) -> dict[str, Any]:
+    """The results of one case, computed with one thread."""
+    with one_thread():
+        return {"processor": processor(), **CASES[name]()}
 
 
 def processor() -> str:
