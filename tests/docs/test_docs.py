@@ -22,9 +22,10 @@ import pytest
 from typer.testing import CliRunner
 
 import genrecourse
-from genrecourse import METHODS, GenRe
+from genrecourse import METHODS, Classifier, GenRe, NearestNeighbour, UserError
 from genrecourse.apps import cli
 from genrecourse.data import datasets
+from genrecourse.evaluation.checks import example_score, make_example
 from genrecourse.evaluation.metrics import METRICS
 from scripts.api_docstrings import to_markdown
 
@@ -308,3 +309,23 @@ def test_the_figures_are_those_of_the_results() -> None:
 def test_no_page_names_a_path_of_one_machine() -> None:
     for page in [*PAGES, *ROOT.glob("docs/decisions/*.md")]:
         assert not re.search(r"/(work|root|home|tmp)/", page.read_text(encoding="utf-8")), page
+
+
+# ---- CONTRIBUTING --------------------------------------------------------------------------------
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_rooms_is_that_of_the_import_linter() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    table = CONTRIBUTING.split("| Room |")[1].split("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.M) == layers
+
+
+def test_the_example_of_an_error_is_what_the_library_says() -> None:
+    example = make_example(rows=80, people=10)
+    method = NearestNeighbour(Classifier(example_score), example.schema, gamma=1.0)
+    with pytest.raises(UserError) as caught:
+        method.fit(example.X, example.y)
+    assert f'*"{caught.value}"*' in " ".join(CONTRIBUTING.split())
