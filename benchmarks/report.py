@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from paper.readme import Report  # noqa: E402
+from paper.blocks import Report  # noqa: E402
 from paper.records import DATASETS, Results, published  # noqa: E402
 from paper.runs import scale  # noqa: E402
 from paper.tables import TABLE_1, markdown, our_cell, people  # noqa: E402
