@@ -157,8 +157,8 @@ def genre_beats_nearest(seen: Evidence) -> Verdict:
     known = {d: (a, b) for d, (a, b) in pairs.items() if a is not None and b is not None}
     if len(known) < len(pairs):
         return NOTHING
-    said = ", ".join(f"{d} {a:.3f} against {b:.3f}" for d, (a, b) in known.items())
-    return Verdict(all(a > b for a, b in known.values()), said)
+    words = ", ".join(f"{d} {a:.3f} against {b:.3f}" for d, (a, b) in known.items())
+    return Verdict(all(a > b for a, b in known.values()), words)
 
 
 def nearest_in_order(seen: Evidence) -> Verdict:
@@ -167,8 +167,8 @@ def nearest_in_order(seen: Evidence) -> Verdict:
     if any(v is None for row in scores.values() for v in row):
         return NOTHING
     known = {d: [v for v in row if v is not None] for d, row in scores.items()}
-    said = ", ".join(f"{d} {' < '.join(f'{v:.3f}' for v in row)}" for d, row in known.items())
-    return Verdict(all(row == sorted(row) for row in known.values()), said)
+    words = ", ".join(f"{d} {' < '.join(f'{v:.3f}' for v in row)}" for d, row in known.items())
+    return Verdict(all(row == sorted(row) for row in known.values()), words)
 
 
 def lof_stays_high(seen: Evidence) -> Verdict:
@@ -183,8 +183,8 @@ def lof_stays_high(seen: Evidence) -> Verdict:
             if found is None:
                 return NOTHING
             lowest[d] = min(found, lowest.get(d, 1.0))
-    said = "lowest LOF over lambda: " + ", ".join(f"{d} {v:.3f}" for d, v in lowest.items())
-    return Verdict(all(v >= 0.85 for v in lowest.values()), said)
+    words = "lowest LOF over lambda: " + ", ".join(f"{d} {v:.3f}" for d, v in lowest.items())
+    return Verdict(all(v >= 0.85 for v in lowest.values()), words)
 
 
 def sigma_matters_little(seen: Evidence) -> Verdict:
@@ -199,8 +199,8 @@ def sigma_matters_little(seen: Evidence) -> Verdict:
         if len(known) < len(scores):
             return NOTHING
         spread[d] = max(known) - min(known)
-    said = "largest less smallest Score: " + ", ".join(f"{d} {v:.3f}" for d, v in spread.items())
-    return Verdict(all(v <= 0.05 for v in spread.values()), said)
+    words = "largest minus smallest Score: " + ", ".join(f"{d} {v:.3f}" for d, v in spread.items())
+    return Verdict(all(v <= 0.05 for v in spread.values()), words)
 
 
 def more_data_helps(seen: Evidence) -> Verdict:
@@ -219,8 +219,8 @@ def error_falls_as_one_over_n(seen: Evidence) -> Verdict:
         slope([line for line in own if line["f"] == f], "rmse")
         for f in dict.fromkeys(line["f"] for line in own)
     ]
-    said = "slope of the error: " + ", ".join(f"{s:.2f}" for s in slopes)
-    return Verdict(all(s < -0.9 for s in slopes), said + "; its square falls as 1 / N+")
+    words = "slope of the error: " + ", ".join(f"{s:.2f}" for s in slopes)
+    return Verdict(all(s < -0.9 for s in slopes), words + "; its square falls as 1 / N+")
 
 
 def variance_falls_as_one_over_n(seen: Evidence) -> Verdict:
@@ -231,8 +231,8 @@ def variance_falls_as_one_over_n(seen: Evidence) -> Verdict:
         slope([line for line in own if line["f"] == f], "variance")
         for f in dict.fromkeys(line["f"] for line in own)
     ]
-    said = "slope of the variance: " + ", ".join(f"{s:.2f}" for s in slopes)
-    return Verdict(all(-1.1 < s < -0.9 for s in slopes), said)
+    words = "slope of the variance: " + ", ".join(f"{s:.2f}" for s in slopes)
+    return Verdict(all(-1.1 < s < -0.9 for s in slopes), words)
 
 
 def conditional_is_more_plausible(seen: Evidence) -> Verdict:
@@ -240,8 +240,8 @@ def conditional_is_more_plausible(seen: Evidence) -> Verdict:
     sets = list(dict.fromkeys(dataset for dataset, _ in mass))
     if not sets:
         return NOTHING
-    said = ", ".join(f"{d} {mass[d, 'R']:.3f} against {mass[d, 'P']:.3f}" for d in sets)
-    return Verdict(all(mass[d, "R"] > mass[d, "P"] for d in sets), f"mass on inliers: {said}")
+    words = ", ".join(f"{d} {mass[d, 'R']:.3f} against {mass[d, 'P']:.3f}" for d in sets)
+    return Verdict(all(mass[d, "R"] > mass[d, "P"] for d in sets), f"mass on inliers: {words}")
 
 
 @dataclass(frozen=True)
