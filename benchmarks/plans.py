@@ -11,7 +11,7 @@ original units and held against all rules by code that shares nothing with the l
 and get other rules.
 
 A line for each data set and setting goes to benchmarks/results/plans.jsonl, in place of an earlier
-one; `python benchmarks/report.py` writes docs/plans.md from it. Seconds are of one thread, by the
+one; `python scripts/write_results.py` writes docs/plans.md from it. Seconds are of one thread, by the
 clock, without fitting. `--folder` keeps fitted models and finished parts, so that a run goes on.
 """
 

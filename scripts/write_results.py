@@ -1,7 +1,7 @@
 """Write the results in README.md and docs/ from paper/results/ and benchmarks/results/.
 
-python benchmarks/report.py           # rewrites the pages
-python benchmarks/report.py --check   # fails if they do not agree with the results
+python scripts/write_results.py           # rewrites the pages
+python scripts/write_results.py --check   # fails if they do not agree with the results
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def speed() -> str:
 
 def filled(text: str, name: str, content: str) -> str:
     """The page with what stands between the marks of `name` replaced."""
-    start, end = f"<!-- {name}: written by `python benchmarks/report.py` -->", f"<!-- /{name} -->"
+    start, end = f"<!-- {name}: written by `python scripts/write_results.py` -->", f"<!-- /{name} -->"
     pattern = re.compile(re.escape(start) + ".*?" + re.escape(end), re.S)
     if len(pattern.findall(text)) != 1:
         sys.exit(f"the page needs one pair of marks {start} ... {end}")
@@ -128,7 +128,7 @@ def main() -> None:
         if not options.check:
             path.write_text(text, encoding="utf-8")
         elif path.read_text(encoding="utf-8") != text:
-            sys.exit(f"{path.name} does not agree with the results: run benchmarks/report.py")
+            sys.exit(f"{path.name} does not agree with the results: run scripts/write_results.py")
 
 
 if __name__ == "__main__":
