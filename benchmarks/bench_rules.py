@@ -1,6 +1,6 @@
 """What a rule at request time costs: recourse and plans with it, over without, in one run.
 
-    python benchmarks/bench_rules.py
+    python -m benchmarks.bench_rules
 
 A small GenRe on embedded data; every ratio is of CPU seconds in the same process, the least of
 three turns each. They go to benchmarks/results/rules.json. The promise is a ratio below three.

@@ -1,6 +1,6 @@
 """Speed: rows a second in training and in sampling, and cached against uncached decoding.
 
-    python benchmarks/bench_speed.py
+    python -m benchmarks.bench_speed
 
 Ratios are measured in one run on one machine; only ratios are compared. The figures go to
 benchmarks/results/speed.json.

@@ -1,6 +1,6 @@
 """Who gets a plan when features are locked at request time, of those who have one?
 
-    python benchmarks/locks.py --dataset compas --people 100
+    python -m benchmarks.locks --dataset compas --people 100
 
 One GenRe is fitted on the nested case (training rows alone: no test row is spent), then asked with
 every single and every double lock of its actionable features. Who has a plan is settled by
@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kept import fitted
 
+from benchmarks.model_cache import fitted
 from genrecourse.evaluation.evaluate import make_case
 from genrecourse.genre.sample import sample
 from genrecourse.rules.requests import Constraints, RequestRules, compile_constraints

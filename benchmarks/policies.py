@@ -1,6 +1,6 @@
 """What does a policy cost? Scores under each example policy beside the paper's lenient setting.
 
-    python benchmarks/policies.py --datasets german,adult-carla,compas,heloc --rows 200 --seeds 36
+    python -m benchmarks.policies --datasets german,adult-carla,compas,heloc --rows 200 --seeds 36
 
 For each data set and seed one case of the protocol (its judge, its h), and two GenRe around the
 same h: one with the data set's schema, where everything but race and sex may change, and one with
@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kept import fitted
 
+from benchmarks.model_cache import fitted
 from genrecourse import GenRe, Policy, UserError
 from genrecourse.evaluation.evaluate import Case, make_case, measure, summarise, with_schema
 from genrecourse.rules.constraints import Rules

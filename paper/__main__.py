@@ -1,7 +1,7 @@
 """python -m paper NAME [--quick]: run one table or figure, print it, write its results and picture.
 
-A run that was stopped resumes. `all` runs everything except the preset; `draw` makes the pictures
-and pages again from the results that exist.
+A run that was stopped resumes. `all` runs everything except the preset. `draw` makes the pictures
+and pages again from the results that exist, `readme` only the pages.
 """
 
 from __future__ import annotations
@@ -63,10 +63,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m paper", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("name", choices=[*RUN, "all", "draw"])
+    parser.add_argument("name", choices=[*RUN, "all", "draw", "readme"])
     parser.add_argument("--quick", action="store_true", help="a small run, into results/quick")
+    parser.add_argument("--check", action="store_true", help="readme: fail if a page would change")
     options = parser.parse_args()
+    if options.check and options.name != "readme":
+        parser.error("--check belongs to readme: python -m paper readme --check")
     size = runs.scale("quick" if options.quick else "full")
+    if options.name == "readme":
+        return readme.check(size) if options.check else readme.write(size)
     started = time.perf_counter()
     if options.name == "all":
         run_all(size)

@@ -1,7 +1,7 @@
 """Writes the generated blocks of paper/README.md and paper/pages/*.md from the results files.
 
-python paper/write_readme.py           # rewrites the blocks
-python paper/write_readme.py --check   # fails if a page disagrees with the results
+python -m paper readme           # rewrites the blocks
+python -m paper readme --check   # fails if a page disagrees with the results
 
 The text of a page is written by hand. Every table and every number stands in a block, between
 `<!-- NAME: written by a command -->` and `<!-- /NAME -->`.
@@ -9,7 +9,6 @@ The text of a page is written by hand. Every table and every number stands in a 
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections import Counter
@@ -17,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from paper.blocks import Block, Report
-from paper.runs import HERE, Scale, scale
+from paper.runs import HERE, Scale
 
 START = re.compile(r"<!-- (\w+): written by a command -->")
 BLOCK = re.compile(START.pattern + r"\n.*?<!-- /\1 -->", re.S)
@@ -58,20 +57,13 @@ def write(size: Scale) -> None:
         (folder / path).write_text(text, encoding="utf-8")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="Write paper/README.md and paper/pages/ from paper/results/."
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
-    options = parser.parse_args()
-    if not options.check:
-        write(scale("full"))
-        return
+def check(size: Scale) -> None:
+    """Exits with the names of the pages that disagree with the results, if there are any."""
     now = pages()
-    written = filled(now, Report(scale("full")).blocks())
+    written = filled(now, Report(size).blocks())
     stale = [path for path, text in now.items() if text != written[path]]
     if stale:
         sys.exit(
             f"pages of paper/ that disagree with the results: {', '.join(stale)}; "
-            "run python paper/write_readme.py"
+            "run python -m paper readme"
         )

@@ -1,7 +1,7 @@
 """Write the results in README.md and docs/ from paper/results/ and benchmarks/results/.
 
-python scripts/write_results.py           # rewrites the pages
-python scripts/write_results.py --check   # fails if they do not agree with the results
+python -m scripts.write_results           # rewrites the pages
+python -m scripts.write_results --check   # fails if they do not agree with the results
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ import re
 import sys
 from pathlib import Path
 
+from benchmarks.plan_tables import plans, policies, promises, rules
+from paper.blocks import Report
+from paper.records import DATASETS, Results, published
+from paper.runs import scale
+from paper.tables import TABLE_1, markdown, our_cell, people
+from paper.targets import table as targets
+
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from paper.blocks import Report  # noqa: E402
-from paper.records import DATASETS, Results, published  # noqa: E402
-from paper.runs import scale  # noqa: E402
-from paper.tables import TABLE_1, markdown, our_cell, people  # noqa: E402
-from paper.targets import table as targets  # noqa: E402
-from plan_tables import plans, policies, promises, rules  # noqa: E402
-
 RESULTS = ROOT / "benchmarks" / "results"
 COLUMNS = {
     "score": "Score",
@@ -72,7 +70,7 @@ def demo() -> str:
     return (
         f"It takes {found['seconds']} seconds on {found['cores']} cores once installed, at most "
         f"{found['peak_mb']:,} MB of memory, and writes a report of {found['report_kb']:,} kB "
-        "(`python benchmarks/bench_demo.py`)."
+        "(`python -m benchmarks.bench_demo`)."
     )
 
 
@@ -92,7 +90,10 @@ def speed() -> str:
 
 def filled(text: str, name: str, content: str) -> str:
     """The page with what stands between the marks of `name` replaced."""
-    start, end = f"<!-- {name}: written by `python scripts/write_results.py` -->", f"<!-- /{name} -->"
+    start, end = (
+        f"<!-- {name}: written by `python -m scripts.write_results` -->",
+        f"<!-- /{name} -->",
+    )
     pattern = re.compile(re.escape(start) + ".*?" + re.escape(end), re.S)
     if len(pattern.findall(text)) != 1:
         sys.exit(f"the page needs one pair of marks {start} ... {end}")

@@ -1,6 +1,6 @@
 """What fit, recourse, plans, promise and audit give on three tables, as plain JSON values.
 
-Stored by `python tests/golden/store.py NAME` and compared by `test_golden.py`. Numbers are kept in
+Stored by `python -m tests.golden.store NAME` and compared by `test_golden.py`. Numbers are kept in
 full; big arrays and tables as the SHA-256 of their bytes.
 """
 
