@@ -3,6 +3,7 @@ sentences are made of."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -26,3 +27,11 @@ def counted(n: int, what: str) -> str:
 def amount(value: float) -> str:
     """A number as people write it: 200,000,000 rather than 2e+08."""
     return f"{value:,.10g}"
+
+
+def stacklevel_of_caller() -> int:
+    """Return the `stacklevel` at which a warning names the first line outside the library."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("genrecourse."):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -450,7 +450,7 @@ def recheck(
         wanted = "give the .json that 'genrecourse recourse -o plans.json' wrote"
         raise UserError(f"{plans} holds no plans to be read again; {wanted}")
     fitted = None if model is None else load(model, _given(classifier))
-    like = None if fitted is None else fitted.like
+    like = None if fitted is None else fitted.problem_.like
     given = Plans.from_json(_read(plans), like=like, where=str(plans))
     if fitted is not None:
         _check_same_table(given, fitted.schema_)

@@ -13,10 +13,10 @@ attempt.
     found = gradient_search(
         Z,                                # (n, D) the people
         loss,                             # loss(Z_plus, Z, *per_row) -> (B,), torch, what to lower
-        cheapest_valid(self.cost_),       # rank(Z_plus, Z, confidence, *per_row), lowest wins
-        limits=Limits(self.encoder_, self.rules_),
-        legal=self._legal,
-        confidence=self._confidence,
+        cheapest_valid(self.problem_.cost),       # rank(Z_plus, Z, confidence, *per_row), lowest wins
+        limits=Limits(self.problem_.encoder, self.problem_.rules),
+        legal=self.problem_.legal,
+        confidence=self.problem_.confidence_derived,
         steps=1000,
         lr=0.01,
     )

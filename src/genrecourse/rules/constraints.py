@@ -47,6 +47,7 @@ class Rules:
     """The schema's rules in the scaled feature view F of an encoder."""
 
     def __init__(self, encoder: TableEncoder):
+        self.encoder = encoder
         self.features = list(encoder.schema)
         self.immutable = np.array([f.role != "mutable" for f in self.features])  # to a person
         # what people are compared by: nobody's protected features, and not what merely follows

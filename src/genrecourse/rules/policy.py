@@ -543,3 +543,8 @@ def _lint_reading(h: Classifier, schema: Schema, X: pd.DataFrame) -> Iterable[st
             f"the model itself reads '{name}', which is protected: its score hangs on it in "
             f"{share:.0%} of the rows that were tried"
         )
+
+
+def rules_in_force(policy: Policy | None, rules: Any) -> Any:
+    """Return the rules of a request on top of the policy's, if there is a policy."""
+    return rules if policy is None else policy.request_with(rules).get("constraints")

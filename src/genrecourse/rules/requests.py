@@ -591,6 +591,22 @@ def change_size(encoder: TableEncoder, F: Array, F_plus: Array) -> Array:
     return np.where(is_number & ~np.isnan(gap), gap, moved.astype(float))
 
 
+def parted(
+    rules: RequestRules | None, people: np.ndarray
+) -> list[tuple[np.ndarray, RequestRules | None]]:
+    """(places in `people`, their rules) of those whom a request binds, and of those whom it does
+    not: the latter are answered as if nobody had any rules. Groups without anybody are left out.
+
+    rules: of the whole table. people: rows of it.
+    """
+    bound = np.zeros(len(people), dtype=bool) if rules is None else ~rules.is_free[people]
+    free, asked = np.flatnonzero(~bound), np.flatnonzero(bound)
+    groups: list[tuple[np.ndarray, RequestRules | None]] = [(free, None)] if len(free) else []
+    if rules is not None and len(asked):
+        groups.append((asked, rules.take(people[asked])))
+    return groups
+
+
 # ---- rules that cannot be met ---------------------------------------------------------------
 
 

@@ -143,6 +143,11 @@ class TableEncoder:
                 F[level == block.n_levels - 1, j] = np.nan
         return F
 
+    @property
+    def column_owner(self) -> np.ndarray:
+        """(D,) the feature that each column of Z belongs to."""
+        return np.repeat(np.arange(len(self.blocks)), [b.stop - b.start for b in self.blocks])
+
     def number_columns(self, which: np.ndarray) -> np.ndarray:
         """Columns of Z that hold the numbers among some features (d booleans)."""
         blocks = zip(self.blocks, which, strict=True)

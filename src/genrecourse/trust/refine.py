@@ -29,6 +29,7 @@ def refine(
     verifier: Verifier,
     confidence: Callable[[Array], Array],
     encoder: TableEncoder,
+    cost: Cost,
     safety: float,
     rules: RuleBook | None = None,
 ) -> Array:
@@ -41,8 +42,9 @@ def refine(
     if len(F) == 0:
         return F_plus
     F_plus, d, bars = F_plus.copy(), F.shape[1], Thresholds.at(safety).array()
-    Z_plus = encoder.from_features(F_plus)
-    price = Cost(encoder).by_feature(encoder.from_features(F), Z_plus)
+    Z, Z_plus = encoder.from_features(F), encoder.from_features(F_plus)
+    owner = encoder.column_owner
+    price = cost.by_feature(Z, Z_plus)
     order = np.argsort(-price, axis=1, kind="stable")
     found = verifier.measures(Z_plus, confidence(Z_plus))
     floors, worth = np.minimum(bars, found), verifier.worth(found, safety)
@@ -56,13 +58,15 @@ def refine(
         trial[np.arange(len(rows)), kept] = F[rows, kept]
         if rules is not None:
             trial = rules.settle(F[rows], trial)
-        Z_trial = encoder.from_features(trial)
+            Z_trial = encoder.from_features(trial)
+        else:
+            Z_trial = np.where(owner == kept[:, None], Z[rows], Z_plus[rows])
         found = verifier.reach(Z_trial, confidence(Z_trial), floors[rows])
-        value = verifier.worth(found, safety)  # NaN for a row that missed a bar
+        value = verifier.worth(found, safety)  # NaN for a row that missed a threshold
         ok = value >= worth[rows] - saved[rows] / d - GIVE
         if rules is not None:
             ok &= rules.take(rows).feasible(F[rows], trial)
-        F_plus[rows[ok]] = trial[ok]
+        F_plus[rows[ok]], Z_plus[rows[ok]] = trial[ok], Z_trial[ok]
         floors[rows[ok]], worth[rows[ok]] = np.minimum(bars, found[ok]), value[ok]
     return F_plus
 
@@ -73,6 +77,7 @@ def fewest(
     verifier: Verifier,
     confidence: Callable[[Array], Array],
     encoder: TableEncoder,
+    cost: Cost,
     safety: float,
     feasible: Callable[[np.ndarray, Array], np.ndarray],
     settle: Callable[[Array, Array], Array] = lambda F, F_plus: F_plus,
@@ -88,7 +93,7 @@ def fewest(
     F_plus, bars, every = F_plus.copy(), Thresholds.at(safety).array(), np.arange(len(F))
     if len(F) == 0:
         return F_plus
-    Z, cost = encoder.from_features(F), Cost(encoder)
+    Z = encoder.from_features(F)
     Z_plus = encoder.from_features(F_plus)
     floors = np.minimum(bars, verifier.measures(Z_plus, confidence(Z_plus)))
     left = every

@@ -1,11 +1,7 @@
-"""D+ and gamma from training rows: shared by GenRe and `nnr-auto`, so that the comparison is fair.
+"""gamma, chosen on training rows without training a model; for GenRe and `nnr-auto` alike.
 
-`clean` leaves out of D+ what judges that never saw it call unlikely or outlying: labels are noisy,
-and one odd row in a dense place is copied to many people.
-
-`choose_gamma` trains no model. For each gamma of one fixed grid, rejected rows get draws from Q
-itself on D+(gamma), and keep the best by a judge that never saw it, as selection will keep the best
-of R_theta's draws:
+For each gamma of one fixed grid, rejected rows get draws from Q on D+(gamma) and keep the best by a
+judge that never saw it, as selection keeps the best of R_theta's draws:
 
     mean over x of  max over x+ ~ Q(. | x) of  P(valid) + [inlier] - C(x, x+) / d
 
@@ -18,18 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from genrecourse.genre.pairs import make_pairs, make_targets
-from genrecourse.methods.base import TrainingRows
+from genrecourse.genre.pairs import make_pairs
+from genrecourse.genre.targets import MIN_TARGETS, make_targets
 from genrecourse.rules.constraints import Rules
+from genrecourse.rules.problem import TrainingRows
 from genrecourse.table.cost import Cost
-from genrecourse.table.encoding import TableEncoder
 from genrecourse.trust.judge import CrossFittedJudge, trust
 
 # Not from 0.5: of rows right at its cutoff h knows nothing, and noisy outcomes all the less.
 GAMMA_GRID = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
-CLEAN_BAR = 0.6  # how likely the favourable outcome of a target must be to a judge
-MIN_TARGETS = 20  # a D+ smaller than this is no distribution to learn from
 DRAWS = 48  # from Q, for each source
+LOOKED_AT = 300  # rejected rows that automatic choices look at
 
 
 def choose_gamma(
@@ -37,8 +32,8 @@ def choose_gamma(
     sources: np.ndarray,
     candidates: np.ndarray,
     judge: CrossFittedJudge,
-    encoder: TableEncoder,
     rules: Rules,
+    cost: Cost,
     *,
     lam: float,
     n_bins: int,
@@ -53,7 +48,7 @@ def choose_gamma(
         return GAMMA_GRID[0], []  # the method will say that it has nobody to learn from
     probability, inlier = judge(rows.Z[candidates])
     worth = trust(probability) + inlier
-    cost, d = Cost(encoder), len(rules.features)
+    d = len(rules.features)
     Z, F = rows.Z[sources], rows.F[sources]
     report: list[dict[str, Any]] = []
     for gamma in GAMMA_GRID:
@@ -62,7 +57,7 @@ def choose_gamma(
             break
         place = candidates[kept]
         targets = make_targets(rows.Z[place], rows.F[place], rules, n_bins)
-        pairs = make_pairs(Z, F, targets, encoder, rules, lam=lam, top_k=top_k)
+        pairs = make_pairs(Z, F, targets, rules, cost, lam=lam, top_k=top_k)
         rng = np.random.default_rng(seed)  # the same luck for every gamma
         which = np.repeat(np.arange(len(pairs)), DRAWS)
         drawn = pairs.draw(which, rng)
@@ -72,19 +67,3 @@ def choose_gamma(
         report.append({"gamma": gamma, "targets": len(kept), "score": score})
     best_line = max(report, key=lambda line: line["score"])
     return float(best_line["gamma"]), report
-
-
-def clean(
-    rows: TrainingRows, found: np.ndarray, judge: CrossFittedJudge, rules: Rules
-) -> np.ndarray:
-    """Of the targets `found` (row numbers), those that the judge vouches for.
-
-    People who share their immutables with few accepted rows keep those as they are.
-    """
-    if len(found) == 0:
-        return found
-    probability, inlier = judge(rows.Z[found])
-    good = (probability > CLEAN_BAR) & inlier
-    _, group = np.unique(rows.F[found][:, rules.matched], axis=0, return_inverse=True)
-    left = np.bincount(group.reshape(-1), weights=good)
-    return found[good | (left[group.reshape(-1)] < MIN_TARGETS)]
