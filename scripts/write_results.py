@@ -1,7 +1,7 @@
 """Write the results in README.md and docs/ from paper/results/ and benchmarks/results/.
 
-python benchmarks/report.py           # rewrites the pages
-python benchmarks/report.py --check   # fails if they do not agree with the results
+python -m scripts.write_results           # rewrites the pages
+python -m scripts.write_results --check   # fails if they do not agree with the results
 """
 
 from __future__ import annotations
@@ -12,17 +12,14 @@ import re
 import sys
 from pathlib import Path
 
+from benchmarks.plan_tables import plans, policies, promises, rules
+from paper.blocks import Report
+from paper.records import DATASETS, Results, published
+from paper.runs import scale
+from paper.tables import TABLE_1, markdown, our_cell, people
+from paper.targets import table as targets
+
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from plan_tables import plans, policies, promises, rules  # noqa: E402
-
-from paper.readme import Report  # noqa: E402
-from paper.records import DATASETS, Results, published  # noqa: E402
-from paper.runs import scale  # noqa: E402
-from paper.tables import TABLE_1, markdown, our_cell, people  # noqa: E402
-from paper.targets import table as targets  # noqa: E402
-
 RESULTS = ROOT / "benchmarks" / "results"
 COLUMNS = {
     "score": "Score",
@@ -93,7 +90,10 @@ def speed() -> str:
 
 def filled(text: str, name: str, content: str) -> str:
     """The page with what stands between the marks of `name` replaced."""
-    start, end = f"<!-- {name}: written by `python benchmarks/report.py` -->", f"<!-- /{name} -->"
+    start, end = (
+        f"<!-- {name}: written by `python -m scripts.write_results` -->",
+        f"<!-- /{name} -->",
+    )
     pattern = re.compile(re.escape(start) + ".*?" + re.escape(end), re.S)
     if len(pattern.findall(text)) != 1:
         sys.exit(f"the page needs one pair of marks {start} ... {end}")
@@ -129,7 +129,7 @@ def main() -> None:
         if not options.check:
             path.write_text(text, encoding="utf-8")
         elif path.read_text(encoding="utf-8") != text:
-            sys.exit(f"{path.name} does not agree with the results: run benchmarks/report.py")
+            sys.exit(f"{path.name} does not agree with the results: run scripts/write_results.py")
 
 
 if __name__ == "__main__":
