@@ -388,7 +388,7 @@ def test_the_demo_tells_plans_scores_and_what_is_next(
     assert "credit history" in labels
     plans = re.sub(r"This is about a rule and is not a plan: [^.]*\.", "", words(page))
     assert not [label for label in labels if re.search(f"{label}: [^;]*→", plans)]
-    assert "drawn by lot" in plans
+    assert "drawn at random" in plans
 
 
 def test_the_demo_holds_to_the_example_policy() -> None:
