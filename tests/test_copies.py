@@ -1,4 +1,4 @@
-"""RetrainedModels of h: as many accepted as h accepts, others near the edge, the same far from it."""
+"""RetrainedModels accept as many rows as h; they disagree with h only near its cutoff."""
 
 from __future__ import annotations
 
