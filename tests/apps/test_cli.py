@@ -330,7 +330,7 @@ def test_ones_own_classifier(table: Path, monkeypatch: pytest.MonkeyPatch) -> No
     own = ("--classifier", "bank:score")
     done = run("fit", table, *FIT, *own, "--cutoff", "0.55", "-o", "model")
     assert done.exit_code == 0, (done.output, done.exception)
-    assert "give it again, --classifier MODULE:NAME" in sentence(run("info", "model"))
+    assert "give it again with --classifier MODULE:NAME" in sentence(run("info", "model"))
     assert "classifier" in sentence(run("plans", "model", table, "-o", "plans.csv"))
     done = run("plans", "model", table, *own, "-o", "plans.csv")
     assert done.exit_code == 0, (done.output, done.exception)
@@ -474,7 +474,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         "odd_three fails with ModuleNotFoundError: No module named 'nomodule'",
     ),
     "a command of an earlier version": (
-        lambda: run("recourse", "model", "people.csv", "-o", "plans.csv"),
+        lambda: run("plans", "model", "people.csv", "-o", "plans.csv"),
         "no command 'recourse' (did you mean 'plans'?); there are demo, ",
     ),
     "a command misspelt": (
@@ -484,7 +484,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "a file as model": (lambda: run("info", _text("m", "x")), "m"),
     "no model": (
         lambda: run("info", "nothing"),
-        "the model folder nothing does not exist; give the one that 'genrecourse fit'",
+        "the model folder nothing does not exist; give the folder that 'genrecourse fit'",
     ),
     "plans as a table to recheck": (
         lambda: run("recheck", "plans.csv", "--model", "model"),

@@ -94,12 +94,12 @@ def test_duplicate_rows_are_no_warning() -> None:
 @pytest.mark.parametrize(
     ("favourable", "calibrated", "says"),
     [
-        (0, True, "0 of the 40 rows for a judge are favourable; it needs 5 or more of each"),
-        (4, True, "4 of the 40 rows for a judge are favourable; it needs 5 or more of each"),
-        (36, True, "36 of the 40 rows for a judge are favourable; it needs 5 or more of each"),
-        (0, False, "0 of the 40 rows for a judge are favourable; it needs 1 or more of each"),
-        (40, False, "40 of the 40 rows for a judge are favourable; it needs 1 or more of each"),
-        (1, False, "accepts 1 of them; it needs more favourable outcomes"),
+        (0, True, "0 of the 40 rows for a judge are favourable; it needs at least 5 of each"),
+        (4, True, "4 of the 40 rows for a judge are favourable; it needs at least 5 of each"),
+        (36, True, "36 of the 40 rows for a judge are favourable; it needs at least 5 of each"),
+        (0, False, "0 of the 40 rows for a judge are favourable; it needs at least 1 of each"),
+        (40, False, "40 of the 40 rows for a judge are favourable; it needs at least 1 of each"),
+        (1, False, "accepts 1 of them; give more rows with a favourable outcome"),
     ],
 )
 def test_too_few_outcomes(favourable: int, calibrated: bool, says: str) -> None:

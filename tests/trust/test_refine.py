@@ -1,4 +1,4 @@
-"""Refining: what x has is put back wherever the bars allow, the dearest change first."""
+"""Refining undoes changes while the thresholds allow it, the most expensive change first."""
 
 from __future__ import annotations
 

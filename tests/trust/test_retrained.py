@@ -1,4 +1,4 @@
-"""Retrained models accept as many people as h: others near the edge, the same far from it."""
+"""RetrainedModels accept as many rows as h; they disagree with h only near its cutoff."""
 
 from __future__ import annotations
 

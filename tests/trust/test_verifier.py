@@ -1,5 +1,5 @@
-"""Trees as arrays answer as scikit-learn does; the verifier knows valid from invalid, odd from
-usual."""
+"""Trees as arrays predict as scikit-learn does; the verifier separates valid from invalid rows
+and inliers from outliers."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def test_trees_that_would_lead_astray_are_refused(forest: Any, name: str, value:
     arrays = Trees.of(forest.estimators_, column=1).arrays()
     arrays[name] = arrays[name].copy()
     arrays[name][0] = value
-    with pytest.raises(UserError, match="do not fit together"):
+    with pytest.raises(UserError, match="decision trees in the model file are inconsistent"):
         Trees.from_arrays(arrays, n_columns=4)
 
 
 def test_trees_of_unequal_parts_are_refused(forest: Any) -> None:
     arrays = Trees.of(forest.estimators_, column=1).arrays()
-    with pytest.raises(UserError, match="do not fit together"):
+    with pytest.raises(UserError, match="decision trees in the model file are inconsistent"):
         Trees.from_arrays(arrays | {"threshold": arrays["threshold"][:-1]}, n_columns=4)
 
 
