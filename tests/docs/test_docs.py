@@ -24,6 +24,7 @@ import genrecourse
 from genrecourse import METHODS, GenRe
 from genrecourse.apps import cli
 from genrecourse.data import datasets
+from tests.support.links import dead_links, local_links
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
@@ -200,7 +201,7 @@ def run_shell(line: str) -> None:
     elif words[0] == "python":
         assert (ROOT / words[1]).is_file(), line
     elif words[:2] == ["pip", "install"]:
-        assert words[2:] in (["genrecourse[parquet]"],), line
+        assert words[2:] in (["."], ["genrecourse[parquet]"]), line
     else:
         raise AssertionError(f"nobody runs this line of a page: {line}")
 
@@ -242,6 +243,12 @@ def test_the_site_builds(tmp_path: Path) -> None:
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "tutorial" / "index.html").is_file()
+
+
+def test_no_link_of_the_readme_is_dead() -> None:
+    """mkdocs checks the links of docs/."""
+    assert dead_links(ROOT / "README.md") == []
+    assert len(local_links(ROOT / "README.md")) > 20
 
 
 def test_the_figures_are_those_of_the_results() -> None:
