@@ -12,7 +12,7 @@ counted and get other rules.
 
 A line for each data set and setting goes to benchmarks/results/plans.jsonl, in place of an earlier
 one; `python -m scripts.write_results` writes docs/plans.md from it. Seconds are of one thread, by
-the clock, without fitting. `--folder` keeps fitted models and finished parts, so that a run goes on.
+the clock, without fitting. `--folder` keeps fitted models and finished parts: a run resumes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Write the results in README.md and docs/ from paper/results/ and benchmarks/results/.
+"""Writes the results into README.md and docs/ from paper/results/ and benchmarks/results/.
 
-python -m scripts.write_results           # rewrites the pages
-python -m scripts.write_results --check   # fails if they do not agree with the results
+python -m scripts.write_results           # rewrites the blocks
+python -m scripts.write_results --check   # fails if a page disagrees with the results
+
+A block stands between `<!-- NAME: written by COMMAND -->` and `<!-- /NAME -->`.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ from benchmarks.plan_tables import plans, policies, promises, rules
 from paper.blocks import Report
 from paper.records import DATASETS, Results, published
 from paper.runs import scale
-from paper.tables import TABLE_1, markdown, our_cell, people
+from paper.tables import TABLE_1, headline, markdown, our_cell, people
 from paper.targets import table as targets
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+PLAN = RESULTS / "readme_plan.json"
 COLUMNS = {
     "score": "Score",
     "cost": "cost",
@@ -34,13 +37,13 @@ COLUMNS = {
 
 
 def labels(results: Results) -> list[str]:
-    """Ours, then the others in the order of the paper's table: those that there is a result of."""
+    """Returns `genre`, then the others in the order of the paper's table, if they have a result."""
     every = ["genre", *(label for row in TABLE_1 for label in row.labels if label != "genre")]
     return [label for label in every if any(results.of(label, data) for data in DATASETS.values())]
 
 
 def summary(results: Results) -> str:
-    """Mean Score of each method on each data set with its interval, GenRe as published on top."""
+    """Returns the Score of every method on each data set, with GenRe as published on top."""
     scores = {name: published("main")[name, "GenRe", "score"].mean for name in DATASETS}
     rows = [["GenRe as published, 200 people", *(f"{score:.2f}" for score in scores.values())]]
     for label in labels(results):
@@ -53,7 +56,7 @@ def summary(results: Results) -> str:
 
 
 def details(results: Results) -> str:
-    """Every method of Table 1 on every data set."""
+    """Returns every metric of every method of Table 1, one table per data set."""
     parts = []
     for name, data in DATASETS.items():
         rows = []
@@ -65,71 +68,107 @@ def details(results: Results) -> str:
     return "\n\n".join(parts)
 
 
+def plan() -> str:
+    """Returns the plan that `scripts.write_readme_plan` made, and how it was chosen."""
+    found = json.loads(PLAN.read_text(encoding="utf-8"))
+    return (
+        f"\n```text\n{found['text']}\n```\n\n"
+        f"This is a real plan for test applicant {found['person']} of the German credit data, under "
+        f"[this policy]({found['policy']}). Of {found['rejected']} rejected test applicants, "
+        f"{found['with_a_plan']} get a plan; this is the plan that the most retrained copies of "
+        f"the model accept, the first of equals (`{found['command']}`).\n"
+    )
+
+
 def demo() -> str:
+    """Returns the time and memory of the demo, in words."""
     found = json.loads((RESULTS / "demo.json").read_text(encoding="utf-8"))
     return (
-        f"It takes {found['seconds']} seconds on {found['cores']} cores once installed, at most "
-        f"{found['peak_mb']:,} MB of memory, and writes a report of {found['report_kb']:,} kB "
-        "(`python -m benchmarks.bench_demo`)."
+        f"After installation the demo takes {found['seconds']} seconds on {found['cores']} cores "
+        f"and at most {found['peak_mb']:,} MB of memory, and writes a report of "
+        f"{found['report_kb']:,} kB (`python -m benchmarks.bench_demo`)."
     )
 
 
 def speed() -> str:
-    """How quick GenRe is beside dice-ml's genetic search, against what was aimed at."""
+    """Returns how much faster GenRe is than dice-ml's genetic search, and the missed aim."""
     text = (RESULTS / "peers.jsonl").read_text(encoding="utf-8")
     lines = [json.loads(line) for line in text.splitlines()]
     took = {x["label"]: x["seconds_a_row"] for x in lines if "seconds_a_row" in x}
     ours, paper = (took["dice-ml genetic"] / took[name] for name in ("genre", "genre-paper"))
     return (
-        f"- It is not as quick as it was meant to be: {ours:.0f} times the rows a second of "
-        f"dice-ml's genetic search on adult, where 200 were aimed at; `genre-paper`, which "
-        f"refines nothing, does {paper:.0f} times ([beside other packages]"
-        "(docs/results.md#beside-other-packages))."
+        f"- GenRe misses its aim for speed: on adult it answers {ours:.0f} times as many rows per "
+        "second as dice-ml's genetic search, and the aim was 200 times. `genre-paper`, which does "
+        f"not refine, answers {paper:.0f} times as many ([other packages]"
+        "(docs/results.md#other-packages))."
     )
 
 
 def filled(text: str, name: str, content: str) -> str:
-    """The page with what stands between the marks of `name` replaced."""
-    start, end = (
-        f"<!-- {name}: written by `python -m scripts.write_results` -->",
-        f"<!-- /{name} -->",
-    )
-    pattern = re.compile(re.escape(start) + ".*?" + re.escape(end), re.S)
+    """Returns the page with the block of this name replaced."""
+    pattern = re.compile(rf"(<!-- {name}: written by `[^`]+` -->\n).*?(<!-- /{name} -->)", re.S)
     if len(pattern.findall(text)) != 1:
-        sys.exit(f"the page needs one pair of marks {start} ... {end}")
-    return pattern.sub(lambda _: f"{start}\n{content}\n{end}", text)
+        sys.exit(
+            f"a page needs exactly one block <!-- {name}: written by `COMMAND` --> ... "
+            f"<!-- /{name} -->"
+        )
+    return pattern.sub(lambda match: f"{match[1]}{content}\n{match[2]}", text)
 
 
 def pages() -> dict[Path, str]:
+    """Returns the text of each page, with its blocks written from the results."""
     results = Report(scale("full")).main
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    readme = filled(readme, "results", f"\n{summary(results)}\n\n{targets(results)}\n")
-    readme = filled(readme, "speed", speed())
-    found = {ROOT / "README.md": filled(readme, "demo", demo())}
     peers = (RESULTS / "peers.md").read_text(encoding="utf-8").strip()
-    for name, mark, content in (
-        ("results.md", "details", details(results)),
-        ("results.md", "peers", peers),
-        ("plans.md", "plans", plans()),
-        ("promise.md", "promises", promises()),
-        ("policy.md", "policies", policies()),
-        ("requests.md", "rules", rules()),
-    ):
-        page = ROOT / "docs" / name
-        text = found.get(page) or page.read_text(encoding="utf-8")
-        found[page] = filled(text, mark, f"\n{content}\n")
+    blocks = {
+        "README.md": {
+            "plan": plan(),
+            "demo": demo(),
+            "results": f"\n{headline(results)}\n",
+            "speed": speed(),
+        },
+        "docs/results.md": {
+            "summary": f"\n{summary(results)}\n",
+            "targets": f"\n{targets(results)}\n",
+            "details": f"\n{details(results)}\n",
+            "peers": f"\n{peers}\n",
+        },
+        "docs/plans.md": {"plans": f"\n{plans()}\n"},
+        "docs/promise.md": {"promises": f"\n{promises()}\n"},
+        "docs/policy.md": {"policies": f"\n{policies()}\n"},
+        "docs/requests.md": {"rules": f"\n{rules()}\n"},
+    }
+    found = {}
+    for name, own in blocks.items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for mark, content in own.items():
+            text = filled(text, mark, content)
+        found[ROOT / name] = text
     return found
+
+
+def write() -> None:
+    """Writes the pages."""
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+
+
+def check() -> None:
+    """Exits with the names of the pages that disagree with the results, if there are any."""
+    stale = [p.name for p, text in pages().items() if p.read_text(encoding="utf-8") != text]
+    if stale:
+        sys.exit(
+            f"pages that disagree with the results: {', '.join(stale)}; "
+            "run python -m scripts.write_results"
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-    for path, text in pages().items():
-        if not options.check:
-            path.write_text(text, encoding="utf-8")
-        elif path.read_text(encoding="utf-8") != text:
-            sys.exit(f"{path.name} does not agree with the results: run scripts/write_results.py")
+    parser.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
+    if parser.parse_args().check:
+        check()
+    else:
+        write()
 
 
 if __name__ == "__main__":

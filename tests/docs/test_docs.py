@@ -28,6 +28,7 @@ from genrecourse.data import datasets
 from genrecourse.evaluation.checks import example_score, make_example
 from genrecourse.evaluation.metrics import METRICS
 from scripts.api_docstrings import to_markdown
+from tests.support.links import dead_links, local_links
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
@@ -226,7 +227,7 @@ def run_shell(line: str) -> None:
     elif words[0] == "python":
         assert (ROOT / words[1]).is_file(), line
     elif words[:2] == ["pip", "install"]:
-        assert words[2:] in (["genrecourse[parquet]"],), line
+        assert words[2:] in (["."], ["genrecourse[parquet]"]), line
     else:
         raise AssertionError(f"nobody runs this line of a page: {line}")
 
@@ -301,6 +302,12 @@ def test_a_docstring_becomes_markdown() -> None:
         "3",
         "```",
     ]
+
+
+def test_no_link_of_the_readme_is_dead() -> None:
+    """mkdocs checks the links of docs/."""
+    assert dead_links(ROOT / "README.md") == []
+    assert len(local_links(ROOT / "README.md")) > 20
 
 
 def test_the_figures_are_those_of_the_results() -> None:

@@ -293,7 +293,9 @@ def test_what_cannot_be_read_counts_against_the_method(german: Case) -> None:
 def test_a_table_that_is_not_the_peoples_is_refused(case: Case, X_plus: pd.DataFrame) -> None:
     with pytest.raises(UserError, match="X_plus has 39 rows for 40 people; it needs one row"):
         measure(case, X_plus.iloc[1:])
-    with pytest.raises(UserError, match=r"X_plus has the columns \['x1'\]; it must have \['x1', 'x2'\]"):
+    with pytest.raises(
+        UserError, match=r"X_plus has the columns \['x1'\]; it must have \['x1', 'x2'\]"
+    ):
         measure(case, X_plus[["x1"]])
     swapped = measure(case, X_plus[["x2", "x1"]])
     np.testing.assert_array_equal(swapped["cost"], measure(case, X_plus)["cost"])

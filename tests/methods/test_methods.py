@@ -178,7 +178,9 @@ def test_levels_in_another_order_are_not_the_same_layout() -> None:
     h = fit_mlp(X, y, one, config=MLPConfig(epochs=20, lr=0.03))
     method = METHODS["nnr"](h, other).fit(X, y)
     np.testing.assert_allclose(
-        method.problem_.confidence(method.problem_.encoder.encode(X)), h.confidence(h.score(X)), atol=1e-6
+        method.problem_.confidence(method.problem_.encoder.encode(X)),
+        h.confidence(h.score(X)),
+        atol=1e-6,
     )
 
 

@@ -24,6 +24,7 @@ from paper import cases, contours, figures, honesty, readme, runs, tables, targe
 from paper.blocks import Report
 from paper.parts import ALL
 from paper.records import DATASETS, Results, published, published_rows
+from tests.support.links import LINK, dead_links, local_links
 
 ROOT = Path(__file__).parents[2]
 
@@ -430,26 +431,10 @@ def test_each_block_stands_on_exactly_one_page() -> None:
             readme.filled(bad, blocks)
 
 
-def anchors(text: str) -> set[str]:
-    """The anchors that GitHub gives to the headings of a page."""
-    heads = re.findall(r"^#+ (.*)$", text, re.M)
-    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
-
-
-LINK = re.compile(r"\]\(([^)\s]+)\)")
-
-
 def test_no_link_of_the_pages_is_dead() -> None:
-    checked = 0
-    for path, text in readme.pages().items():
-        for target in LINK.findall(text):
-            file, _, anchor = target.partition("#")
-            found = (ROOT / "paper" / path).parent / file if file else ROOT / "paper" / path
-            assert found.is_file(), (path, target)
-            if anchor:
-                assert anchor in anchors(found.read_text(encoding="utf-8")), (path, target)
-            checked += 1
-    assert checked > 50
+    pages = [ROOT / "paper" / path for path in readme.pages()]
+    assert {page.name: dead_links(page) for page in pages} == {page.name: [] for page in pages}
+    assert sum(len(local_links(page)) for page in pages) > 50
 
 
 def test_the_summary_is_short_and_links_every_page() -> None:
