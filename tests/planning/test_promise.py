@@ -22,7 +22,6 @@ from genrecourse.model.classifier import Classifier
 from genrecourse.planning import promise as promise_module
 from genrecourse.planning.binomial import Share, at_least, at_most
 from genrecourse.planning.juries import jury_p_value, make_juries
-from genrecourse.planning.planner import promise_levels
 from genrecourse.planning.promise import (
     BASES,
     JURIES,
@@ -378,7 +377,9 @@ def test_a_promise_is_tested_on_the_plans_that_are_shown(
     locked, free = fitted.plans(who, rules=lock), fitted.plans(who)
     made = fitted.promise(0.8, rules=lock)
     for rules, shown in ((lock, locked), (None, free)):
-        levels = promise_levels(fitted, {}, fewest_changes=False, rules=rules)
+        fitted.planning_.tests.clear()
+        fitted.promise(0.8, rules=rules)
+        (levels,) = fitted.planning_.tests.values()
         scores = ground.score(fitted.problem_.encoder.encode(shown.x_plus()))
         assert levels[-1].threshold == pytest.approx(scores.min())
         assert levels[-1].plans == len(scores)

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from genrecourse import Classifier, GenRe, NearestNeighbour, Schema, UserError, load
-from genrecourse.audit.measures import measure
+from genrecourse.auditing.measures import measure
 from genrecourse.evaluation.checks import broken_rules
 from genrecourse.methods.growing_spheres import GrowingSpheres
 from genrecourse.model.classifier import MLPConfig, fit_mlp

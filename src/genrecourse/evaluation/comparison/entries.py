@@ -35,7 +35,7 @@ GIVEN = ("classifier", "schema", "random_state", "progress")  # parameters that 
 # Modules that do not affect the result of `recourse`, which is what a comparison measures. The
 # `source` hash contains all other modules.
 SHOWS = (
-    *("__main__.py", "apps", "advice", "audit", "reports", "planning"),
+    *("__main__.py", "apps", "advice", "auditing", "reports", "planning"),
     *(
         "evaluation/comparison",
         "evaluation/checks.py",

@@ -19,12 +19,12 @@ from scipy.stats import binom
 from scipy.stats import t as student
 
 from genrecourse import Schema, UserError, load
-from genrecourse.audit import Audit, audit
-from genrecourse.audit.discretion import find_hidden
-from genrecourse.audit.groups import Group, find_groups
-from genrecourse.audit.measures import METRICS, learned_from
-from genrecourse.audit.resampling import Bootstrap, difference, interval
-from genrecourse.audit.result import COLUMNS, LEARNED, NO_CAUSE, _differences, written
+from genrecourse.auditing import Audit, audit
+from genrecourse.auditing.discretion import find_hidden
+from genrecourse.auditing.groups import Group, find_groups
+from genrecourse.auditing.measures import METRICS, learned_from
+from genrecourse.auditing.resampling import Bootstrap, difference, interval
+from genrecourse.auditing.result import COLUMNS, LEARNED, NO_CAUSE, _differences, written
 from genrecourse.evaluation.checks import Example, example_score, make_example
 from genrecourse.evaluation.metrics import N_NOISE, NOISE_SEED
 from genrecourse.methods.base import Method, TrainingRows
