@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from paper.tables import interval, markdown
 
 from genrecourse.evaluation.comparison.intervals import over_seeds
+from paper.tables import interval, markdown
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -97,9 +97,9 @@ def rules() -> str:
         "all. Who has a plan is found by trying all changes of one and of two unlocked features: "
         f"{have:,} people and locks. Of these `plans` shows one to {plans}, `recourse` alone, "
         f"which tries nothing but the density and retrieved rows, to {own}, and masks alone to "
-        f"{masks} (`python benchmarks/locks.py`).\n"
+        f"{masks} (`python -m benchmarks.locks`).\n"
         f"- Time with one rule over the time without ({cost['dataset']}, "
-        f"{cost['people']} people, one run of `python benchmarks/bench_rules.py`): {ratios}."
+        f"{cost['people']} people, one run of `python -m benchmarks.bench_rules`): {ratios}."
     )
 
 

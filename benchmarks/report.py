@@ -15,12 +15,13 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from plan_tables import plans, policies, promises, rules  # noqa: E402
+
 from paper.readme import Report  # noqa: E402
 from paper.records import DATASETS, Results, published  # noqa: E402
 from paper.runs import scale  # noqa: E402
 from paper.tables import TABLE_1, markdown, our_cell, people  # noqa: E402
 from paper.targets import table as targets  # noqa: E402
-from plan_tables import plans, policies, promises, rules  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
 COLUMNS = {
@@ -72,7 +73,7 @@ def demo() -> str:
     return (
         f"It takes {found['seconds']} seconds on {found['cores']} cores once installed, at most "
         f"{found['peak_mb']:,} MB of memory, and writes a report of {found['report_kb']:,} kB "
-        "(`python benchmarks/bench_demo.py`)."
+        "(`python -m benchmarks.bench_demo`)."
     )
 
 

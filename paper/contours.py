@@ -74,7 +74,7 @@ def _untrained(method: GenRe, F: np.ndarray, config: NetConfig, seed: int) -> Re
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = RecourseNet(config, knots, torch.arange(d), bins.n_choices, lam=0.0)
-    return RecourseDensity(net, bins, method.rules_, torch.ones(d), keep=False)
+    return RecourseDensity(net, bins, method.problem_.rules, torch.ones(d), keep=False)
 
 
 def _plan(training: Training, n_rows: int) -> TrainingPlan:

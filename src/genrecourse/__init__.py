@@ -8,6 +8,7 @@ from genrecourse.methods import METHODS, load
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.model.classifier import Classifier
+from genrecourse.rules.kinds import Rules
 from genrecourse.rules.policy import Policy
 from genrecourse.table.schema import Feature, Schema
 
@@ -20,6 +21,7 @@ __all__ = [
     "GenRe",
     "NearestNeighbour",
     "Policy",
+    "Rules",
     "Schema",
     "UserError",
     "load",

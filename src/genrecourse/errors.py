@@ -5,8 +5,15 @@ A message says what is wrong, which value was seen, and what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
+
+# front ends that call `fit` for a user: a warning may name a line of theirs
+CALLERS = ("apps", "advice", "audit", "reports", "evaluation")
 
 
 class UserError(ValueError):
@@ -53,3 +60,49 @@ def amount(value: float) -> str:
         ('200,000,000', '0.25')
     """
     return f"{value:,.10g}"
+
+
+def stacklevel_of_caller() -> int:
+    """Return the `stacklevel` at which a warning names the line that called the library.
+
+    The library's own front ends count as callers.
+
+    Examples:
+        >>> def library_function():
+        ...     warnings.warn("few rows", stacklevel=stacklevel_of_caller())
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     library_function()
+        >>> str(caught[0].message)
+        'few rows'
+    """
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and _is_inside(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _is_inside(module: str) -> bool:
+    return module.startswith("genrecourse.") and module.split(".")[1] not in CALLERS
+
+
+@contextmanager
+def own_warnings() -> Iterator[list[str]]:
+    """Collect the warnings that this package raises inside the block, each text once.
+
+    The list is filled when the block ends. Warnings of other packages are dropped, since a user of
+    a front end cannot act on them.
+
+    Examples:
+        >>> with own_warnings() as notes:
+        ...     warnings.warn_explicit("few rows", UserWarning, __file__, lineno=1)
+        ...     warnings.warn_explicit("slow", UserWarning, "elsewhere.py", lineno=1)
+        >>> notes
+        ['few rows']
+    """
+    package, notes = Path(__file__).parent, list[str]()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        yield notes
+    own = [each for each in caught if Path(each.filename).is_relative_to(package)]
+    notes += dict.fromkeys(str(each.message) for each in own)

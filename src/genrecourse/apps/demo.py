@@ -17,10 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from genrecourse.data.datasets import DATASETS, EMBEDDED
+from genrecourse.errors import own_warnings
 from genrecourse.evaluation.evaluate import Case, make_case, measure, summarise, with_schema
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import GenRe
-from genrecourse.reports.console import own_warnings, panel
+from genrecourse.reports.console import panel
 from genrecourse.reports.plan_report import score_table, write_report
 from genrecourse.rules.policy import Policy
 
@@ -108,7 +109,7 @@ def _step(console: Console, what: str, live: bool = True) -> Iterator[None]:
 
 def _scores(case: Case, method: GenRe, policy: Policy) -> pd.DataFrame:
     nearest = METHODS["nnr-auto"](case.h, case.schema, random_state=case.seed).fit(case.X, case.y)
-    asked = {"constraints": policy.constraints}
+    asked = {"rules": policy.rules}
     found = {
         "GenRe": method.recourse(case.people, **asked),
         "nearest neighbour": nearest.recourse(case.people, **asked),

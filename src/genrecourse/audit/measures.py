@@ -18,11 +18,15 @@ from genrecourse.planning.plans import Plan, Plans
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import NOISE_SCALE
 from genrecourse.table.schema import Schema
-from genrecourse.trust.verifier import Verifier
 
 PEOPLE = 500  # who are helped at once: bounds memory
 KNOWN = 0.9  # of the training rows that are asked about: in a table of few values some recur
 CHANGE = "change: "  # before a feature's name: the share whose plan changes it
+
+NO_CAUSE = (
+    "A difference says that the groups differ in this table, more than the choice of people "
+    "explains. It does not say why: the groups differ in other things as well."
+)
 
 
 @dataclass(frozen=True)
@@ -159,8 +163,8 @@ def measure(method: Method, X: pd.DataFrame, request: dict[str, Any]) -> Measure
 
 def learned_from(method: Method, X: pd.DataFrame) -> bool:
     """Whether X holds nearly all of the training rows that the model file keeps as a sample."""
-    known = set(_keys(method.encoder_.encode(X)))
-    some = _keys(method.encoder_.encode(method.probe_rows()))
+    encoder, probe = method.problem_.encoder, method.problem_.probe
+    known, some = set(_keys(encoder.encode(X))), _keys(encoder.encode(probe))
     return sum(key in known for key in some) >= KNOWN * len(some)
 
 
@@ -169,11 +173,11 @@ def _plans(
 ) -> tuple[list[Plan], pd.DataFrame]:
     """Each person's plan, and the whole x_plus of those who are told one, with what follows.
 
-    A plan does not depend on who stands beside, so people can come in parts; constraints by label
+    A plan does not depend on who stands beside, so people can come in parts; rules by label
     cannot, as they must find every label. Of a part only the rows told are kept, not all that was
     checked for it.
     """
-    size = len(X) if request.get("constraints") is not None else PEOPLE
+    size = len(X) if request.get("rules") is not None else PEOPLE
     plans: list[Plan] = []
     rows = [X.iloc[:0]]
     for i in range(0, len(X), size):
@@ -209,17 +213,17 @@ def _asked_again(
     method: Method, X: pd.DataFrame, X_plus: pd.DataFrame, absent: dict[str, str]
 ) -> dict[str, Array]:
     """h, the rules, noise, and what the method itself keeps, on plans carried out."""
-    h, encoder = method.classifier_, method.encoder_
+    h, encoder = method.classifier_, method.problem_.encoder
     Z, Z_plus = encoder.encode(X), encoder.encode(X_plus)
     # what is protected decides neither the noise nor whose copy a plan is
-    blank = method.blank_.rows
+    blank = method.problem_.protected.hide_encoded
     noisy = h.score_encoded(with_noise(encoder, blank(Z), Z_plus), encoder, X.iloc[:1])
     found = {
         "valid": (method.assess(X, X_plus)["status"] == "ok").to_numpy(dtype=float),
         "noise": (noisy > h.cutoff).reshape(-1, N_NOISE).mean(axis=1),
     }
-    verifier = getattr(method, "verifier_", None)
-    if isinstance(verifier, Verifier):
+    verifier = method.verifier_
+    if verifier is not None:
         found["likely"] = verifier.valid(Z_plus, h.confidence(h.score(X_plus)))
         found["robust"] = verifier.votes(Z_plus).mean(axis=0)
     else:

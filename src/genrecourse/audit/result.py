@@ -17,6 +17,7 @@ from genrecourse.audit.groups import EVERYONE, Group, Where, check_groups, find_
 from genrecourse.audit.measures import (
     CHANGE,
     METRICS,
+    NO_CAUSE,
     Measured,
     Metric,
     learned_from,
@@ -36,10 +37,6 @@ COLUMNS = ("group", "metric", "value", "low", "high", "n")  # of Audit.to_frame
 LEARNED = (
     "These look like the rows that the model learned from: what is said of likely outcomes and of "
     "copies of the model flatters the plans. Audit people who were held out."
-)
-NO_CAUSE = (
-    "A difference says that the groups differ in this table, more than the choice of people "
-    "explains. It does not say why: the groups differ in other things as well."
 )
 
 

@@ -19,7 +19,7 @@ from itertools import combinations
 import numpy as np
 
 from genrecourse.evaluation.gold import Decides, Witnesses
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
 from genrecourse.table.noise import NOISE_SCALE, KeyedNoise
@@ -102,7 +102,7 @@ class Outcome:
     @cached_property
     def broken(self) -> dict[str, np.ndarray]:
         """(N, d) booleans for each kind of rule."""
-        return Rules(self.encoder).violations(self.F, self.F_plus)
+        return RuleBook.of_schema(self.encoder).violations(self.F, self.F_plus)
 
 
 def with_noise(encoder: TableEncoder, before: Array, after: Array) -> Array:

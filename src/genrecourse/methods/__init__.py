@@ -62,7 +62,7 @@ def load(folder: str | os.PathLike[str], classifier: Any = None) -> Method:
             f"{sorted(known)}; a method of your own must be in METHODS before it is loaded"
         )
     try:
-        return known[name]._load(meta, arrays, classifier)
+        return known[name].restored(meta, arrays, classifier)
     except UserError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as e:

@@ -13,10 +13,10 @@ attempt.
     found = gradient_search(
         Z,                                # (n, D) the people
         loss,                             # loss(Z_plus, Z, *per_row) -> (B,), torch, what to lower
-        cheapest_valid(self.cost_),       # rank(Z_plus, Z, confidence, *per_row), lowest wins
-        limits=Limits(self.encoder_, self.rules_),
-        legal=self._legal,
-        confidence=self._confidence,
+        cheapest_valid(self.problem_.cost),       # rank(Z_plus, Z, confidence, *per_row), lowest wins
+        limits=Limits(self.problem_.encoder, self.problem_.rules),
+        legal=self.problem_.legal,
+        confidence=self.problem_.confidence_derived,
         steps=1000,
         lr=0.01,
     )
@@ -39,7 +39,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
 
@@ -72,7 +72,7 @@ class SearchResult:
 class Limits:
     """How far a search may go from each row: a box in Z, and a simplex for each open category."""
 
-    def __init__(self, encoder: TableEncoder, rules: Rules):
+    def __init__(self, encoder: TableEncoder, rules: RuleBook):
         self.encoder, self.rules = encoder, rules
         onehot = [
             block

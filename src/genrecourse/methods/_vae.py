@@ -21,9 +21,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from genrecourse.methods._gradient_search import chunks
-from genrecourse.methods.base import Method
 from genrecourse.model.artifact import fill
 from genrecourse.model.training import TrainingPlan, TrainingReport, train
+from genrecourse.rules.problem import Problem
 from genrecourse.table.encoding import Array, TableEncoder
 
 NARROWEST = 0.01  # spread of a number: finer than this no plan is followed anyway
@@ -179,34 +179,33 @@ Make = Callable[[VAEConfig, Layout, int], V]
 
 
 def fit_vae(
-    method: Method, make: Make[V], config: VAEConfig, *tensors: Tensor
+    problem: Problem, make: Make[V], config: VAEConfig, random_state: int, *tensors: Tensor
 ) -> tuple[V, dict[str, Any]]:
-    """A VAE for a method whose `fit` is under way, and what is to be said of its training.
+    """Return a trained VAE and a report of its training.
 
     tensors: what its loss reads, a row for each training row.
     """
-    method._check_changeable()
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(method.random_state)
-        vae = _make(method, make, config)
-    report = _train(vae, tensors, config, method.random_state)
+        torch.manual_seed(random_state)
+        vae = _make(problem, make, config)
+    report = _train(vae, tensors, config, random_state)
     return vae, {"seconds": {"vae": round(report.seconds, 3)}, "steps": report.steps}
 
 
 def restore_vae(
-    method: Method, make: Make[V], config: VAEConfig, arrays: dict[str, np.ndarray]
+    problem: Problem, make: Make[V], config: VAEConfig, arrays: dict[str, np.ndarray]
 ) -> V:
     """What `fit_vae` gave, from its weights."""
     with torch.device("meta"):
-        vae = _make(method, make, config)
+        vae = _make(problem, make, config)
     fill(vae, arrays)
     return vae
 
 
-def _make(method: Method, make: Make[V], config: VAEConfig) -> V:
+def _make(problem: Problem, make: Make[V], config: VAEConfig) -> V:
     with torch.device("cpu"):  # where columns are is known, whatever the weights will be
-        layout = Layout(method.encoder_, method.rules_.immutable)
-    return make(config, layout, method.encoder_.width)
+        layout = Layout(problem.encoder, problem.rules.immutable)
+    return make(config, layout, problem.encoder.width)
 
 
 def _train(

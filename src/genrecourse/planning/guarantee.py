@@ -1,6 +1,6 @@
-"""The last gate before a plan leaves the library.
+"""The last checker before a plan leaves the library.
 
-Whatever a method offers is decoded to original units and dtypes, scored there by the user's own h
+Whatever a method candidates is decoded to original units and dtypes, scored there by the user's own h
 against the cutoff, and checked against every rule; what fails is not shown. Where nothing is left,
 all changes of one and of two features are tried (`enumeration`) before "no-plan" is said, and if
 one of them holds it is the plan. The answer says what it rests on, and which rule alone stands in
@@ -15,15 +15,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from genrecourse.model.classifier import Classifier
 from genrecourse.planning.diversity import pick_diverse
 from genrecourse.planning.enumeration import Enumeration, EnumerationResult, ObservedValues
 from genrecourse.planning.plans import BlockingRule, Change, Evidence, Plan, Plans, Row, cell_value
 from genrecourse.planning.wording import Wording
-from genrecourse.rules.constraints import RuleBook
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.problem import Problem
 from genrecourse.rules.relaxations import RelaxedRule
-from genrecourse.table.cost import Cost
-from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder, unchanged
+from genrecourse.table.encoding import TOLERANCE, Array, unchanged
 from genrecourse.table.schema import plain
 
 WEIGHED = 16  # kinds of change that were found by trying and are weighed, the cheapest ones
@@ -58,21 +57,18 @@ class PlanChecker:
     def __init__(
         self,
         X: pd.DataFrame,
-        *,
-        menu: ObservedValues,
-        h: Classifier,
-        encoder: TableEncoder,
-        cost: Cost,
+        problem: Problem,
+        observed: ObservedValues,
         rules: RuleBook,
         relaxed: Callable[[], Sequence[RelaxedRule]],
     ):
-        self.X, self.h, self.encoder, self.cost, self.rules = X, h, encoder, cost, rules
-        self.relaxed = relaxed
-        self.follows = np.array([feature.follows for feature in encoder.schema])
-        self.trial = Enumeration(X, menu, h, encoder, cost)
+        self.X, self.rules, self.relaxed = X, rules, relaxed
+        self.h, self.encoder, self.cost = problem.classifier, problem.encoder, problem.cost
+        self.follows = problem.rules.derived.mask
+        self.trial = Enumeration(X, observed, self.h, self.encoder, self.cost)
         self.F = self.trial.F
-        self.score = h.score(X)
-        self.rejected = np.flatnonzero(self.score <= h.cutoff)
+        self.score = self.h.score(X)
+        self.rejected = np.flatnonzero(self.score <= self.h.cutoff)
 
     def check(self, person: np.ndarray, F_plus: Array, rules: RuleBook | None = None) -> Checked:
         """rules: of all of X; None: those in force."""
@@ -83,7 +79,7 @@ class PlanChecker:
             nowhere = nothing > 0
             return Checked(person, self.X.iloc[:0], nothing, nowhere, nowhere, none, none, no, no)
         mine, before = rules.take(person), self.F[person]
-        settled = mine.settle(before, F_plus)
+        settled = mine.with_derived(before, F_plus)
         # what cannot be computed has no place in a table: such a row is nobody's plan
         lost = (np.isnan(settled) & ~np.isnan(before)).any(axis=1, keepdims=True)
         table = self.trial.decoded(person, np.where(lost, before, settled))
@@ -182,13 +178,13 @@ class PlanChecker:
 
 @dataclass(frozen=True)
 class Candidates:
-    """What a method offers to the people whom h rejects, in their order."""
+    """What a method candidates to the people whom h rejects, in their order."""
 
     F_plus: Array  # (N, k, d), the method's own first choice first
     worth: Callable[[np.ndarray, Array], Array]  # of x_plus for these people, in units of Score
-    reason: Callable[[np.ndarray], np.ndarray]  # why the method itself could not help these people
-    log_prob: Callable[[np.ndarray, pd.DataFrame], Array] | None  # of rows for these people
-    draws: int  # how many things it has tried for each
+    reason: Callable[[], np.ndarray]  # (N,) why the method itself could not help
+    log_prob: Callable[[pd.DataFrame, pd.DataFrame], Array] | None  # of x_plus given x, by row
+    tried: int  # how many x_plus it has looked at for each
     keep_first: bool = True  # the first choice is the plan if it holds; else the best one
 
 
@@ -200,35 +196,37 @@ class _Shown:
     row: int
 
 
-def make_plans(gate: PlanChecker, offers: Candidates, n: int, words: Wording) -> Plans:
+def make_plans(checker: PlanChecker, candidates: Candidates, n: int, words: Wording) -> Plans:
     """n plans for each person, all of which hold; or why there is none."""
-    _, k, d = offers.F_plus.shape
-    own = gate.check(np.repeat(gate.rejected, k), offers.F_plus.reshape(-1, d))
-    helped = np.isin(gate.rejected, own.person[own.holds])
+    _, k, d = candidates.F_plus.shape
+    own = checker.check(np.repeat(checker.rejected, k), candidates.F_plus.reshape(-1, d))
+    helped = np.isin(checker.rejected, own.person[own.holds])
     # the plans of one person differ in what they change, and few draws do: so all is tried
-    tried = gate.rejected if n > 1 else gate.rejected[~helped]
-    more, found = gate.try_all(tried)
-    rests_on = {int(i): evidence(each, offers.draws) for i, each in zip(tried, found, strict=True)}
-    settled = gate.rejected[helped] if n == 1 and offers.keep_first else gate.rejected[:0]
-    shown = _shown(own, more, offers, n, gate.rejected, settled)
+    tried = checker.rejected if n > 1 else checker.rejected[~helped]
+    more, found = checker.try_all(tried)
+    rests_on = {
+        int(i): evidence(each, candidates.tried) for i, each in zip(tried, found, strict=True)
+    }
+    settled = checker.rejected[helped] if n == 1 and candidates.keep_first else checker.rejected[:0]
+    shown = _shown(own, more, candidates, n, checker.rejected, settled)
     lost = np.array([i for i, plans in shown.items() if not plans], dtype=int)
-    told = _Told(gate, offers, shown, words)
-    nothing = _no_plan(gate, offers, lost, own, rests_on, words)
+    told = _Told(checker, candidates, shown, words)
+    nothing = _no_plan(checker, candidates, lost, own, rests_on, words)
     plans = []
-    for i in range(len(gate.X)):
+    for i in range(len(checker.X)):
         if i in nothing:
             plans.append(nothing[i])
         elif i in shown:
             plans.append(told.plan(i))
         else:
-            plans.append(Plan(*_about(gate, i, "already-accepted"), language=words))
+            plans.append(Plan(*_about(checker, i, "already-accepted"), language=words))
     return Plans(tuple(plans))
 
 
 def _shown(
     own: Checked,
     more: Checked,
-    offers: Candidates,
+    candidates: Candidates,
     n: int,
     people: np.ndarray,
     settled: np.ndarray,
@@ -238,7 +236,7 @@ def _shown(
     worth = [np.zeros(len(part.person)) for part in (own, more)]
     for part, rows, value in zip((own, more), weighed, worth, strict=True):
         if rows.any():
-            value[rows] = offers.worth(part.person[rows], part.F[rows])
+            value[rows] = candidates.worth(part.person[rows], part.F[rows])
     shown = {}
     for i in map(int, people):
         found = [
@@ -248,35 +246,41 @@ def _shown(
             if part.holds[row]
         ]
         moved = np.array([part.moved[row] for part, row, _ in found])
-        first = 0 if offers.keep_first and found and found[0][0] is own else None
+        first = 0 if candidates.keep_first and found and found[0][0] is own else None
         order = pick_diverse(moved, np.array([value for *_, value in found]), n, first)
         shown[i] = [_Shown(*found[place][:2]) for place in order]
     return shown
 
 
-def _about(gate: PlanChecker, i: int, status: str) -> tuple[object, str, float, float]:
-    return plain(gate.X.index[i]), status, float(gate.score[i]), float(gate.h.cutoff)
+def _about(checker: PlanChecker, i: int, status: str) -> tuple[object, str, float, float]:
+    return plain(checker.X.index[i]), status, float(checker.score[i]), float(checker.h.cutoff)
 
 
 class _Told:
     """Plans from the rows that are shown."""
 
     def __init__(
-        self, gate: PlanChecker, offers: Candidates, shown: dict[int, list[_Shown]], words: Wording
+        self,
+        checker: PlanChecker,
+        candidates: Candidates,
+        shown: dict[int, list[_Shown]],
+        words: Wording,
     ):
-        self.gate, self.shown, self.words = gate, shown, words
-        self.likelihood = self._likelihoods(offers)
+        self.checker, self.shown, self.words = checker, shown, words
+        self.likelihood = self._likelihoods(candidates)
         self.cheapest = self._cheapest()
 
-    def _likelihoods(self, offers: Candidates) -> dict[tuple[int, int], float]:
+    def _likelihoods(self, candidates: Candidates) -> dict[tuple[int, int], float]:
         """By the identity of the checked part and the row in it."""
         found: dict[tuple[int, int], float] = {}
         every = [each for plans in self.shown.values() for each in plans]
         parts = {id(each.checked): each.checked for each in every}
-        for key, part in parts.items() if offers.log_prob else ():
+        for key, part in parts.items() if candidates.log_prob else ():
             rows = np.array([each.row for each in every if each.checked is part])
-            assert offers.log_prob is not None
-            values = offers.log_prob(part.person[rows], part.table.iloc[rows])
+            assert candidates.log_prob is not None
+            values = candidates.log_prob(
+                part.table.iloc[rows], self.checker.X.iloc[part.person[rows]]
+            )
             found |= {(key, int(row)): float(v) for row, v in zip(rows, values, strict=True)}
         return found
 
@@ -285,7 +289,7 @@ class _Told:
         firsts = {i: plans[0] for i, plans in self.shown.items() if plans}
         small = {i: s for i, s in firsts.items() if s.checked.moved[s.row].sum() <= 2}
         cost = np.array([s.checked.cost[s.row] for s in small.values()])
-        proven = self.gate.cheapest(np.array(list(small), dtype=int), cost)
+        proven = self.checker.cheapest(np.array(list(small), dtype=int), cost)
         return {i: each for i, each in zip(small, proven, strict=True) if each is not None}
 
     def plan(self, i: int) -> Plan:
@@ -296,9 +300,9 @@ class _Told:
         part, row = shown.checked, shown.row
         likelihood = self.likelihood.get((id(part), row), np.nan)
         return Plan(
-            *_about(self.gate, i, "ok"),
-            changes=self.gate.changes(part, row, self.words),
-            consequences=self.gate.consequences(part, row, self.words),
+            *_about(self.checker, i, "ok"),
+            changes=self.checker.changes(part, row, self.words),
+            consequences=self.checker.consequences(part, row, self.words),
             score_after=float(part.score[row]),
             cost=float(part.cost[row]),
             log_likelihood=likelihood if np.isfinite(likelihood) else None,
@@ -308,8 +312,8 @@ class _Told:
 
 
 def _no_plan(
-    gate: PlanChecker,
-    offers: Candidates,
+    checker: PlanChecker,
+    candidates: Candidates,
     lost: np.ndarray,
     own: Checked,
     rests_on: dict[int, Evidence],
@@ -318,8 +322,9 @@ def _no_plan(
     """The answer for people for whom nothing holds, with its reason."""
     if len(lost) == 0:
         return {}
-    opened, codes = gate.blocking_rules(lost, words), offers.reason(lost)
-    may = gate.trial.may_change(gate.rules, lost)
+    opened = checker.blocking_rules(lost, words)
+    codes = candidates.reason()[np.searchsorted(checker.rejected, lost)]
+    may = checker.trial.may_change(checker.rules, lost)
     plans = {}
     for i, can, code in zip(map(int, lost), may, codes, strict=True):
         if not can:
@@ -329,7 +334,7 @@ def _no_plan(
         elif not own.keeps_rules[own.of(i)].any():
             code = "rule-broken"
         plans[i] = Plan(
-            *_about(gate, i, "no-plan"),
+            *_about(checker, i, "no-plan"),
             reason_code=str(code),
             evidence=rests_on[i],
             blocking_rules=opened[i],

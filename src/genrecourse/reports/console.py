@@ -1,12 +1,6 @@
-"""What a person sees in a terminal: a profile with its plan, the tables of a comparison, and the
-library's own warnings."""
+"""What a terminal shows: a person with their plans, and the tables of a comparison."""
 
 from __future__ import annotations
-
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pandas as pd
 from rich import box
@@ -20,17 +14,6 @@ from genrecourse.evaluation.comparison.ranking import Standing
 from genrecourse.evaluation.metrics import METRICS
 from genrecourse.planning.plans import Plan, in_words
 from genrecourse.table.schema import Feature, Schema
-
-
-@contextmanager
-def own_warnings() -> Iterator[list[str]]:
-    """Gathers what the library warned of, each once; other packages' warnings are theirs."""
-    notes: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        yield notes
-    ours = [w for w in caught if Path(w.filename).is_relative_to(Path(__file__).parents[1])]
-    notes += dict.fromkeys(str(w.message) for w in ours)
 
 
 def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:

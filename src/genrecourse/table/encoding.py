@@ -169,6 +169,11 @@ class TableEncoder:
                 F[level == block.n_levels - 1, j] = np.nan
         return F
 
+    @property
+    def column_owner(self) -> np.ndarray:
+        """(D,) the number of the feature that each column of Z belongs to."""
+        return np.repeat(np.arange(len(self.blocks)), [b.stop - b.start for b in self.blocks])
+
     def number_columns(self, which: np.ndarray) -> np.ndarray:
         """Return the columns of Z that hold the numbers among the chosen features.
 
@@ -225,7 +230,7 @@ class TableEncoder:
 def as_it_is(Z: Array) -> Array:
     """Return the rows unchanged: hides nothing, for a schema without protected features.
 
-    `roles.ProtectedMask.rows` is the counterpart that hides protected features.
+    `roles.ProtectedMask.hide_encoded` is the counterpart that hides protected features.
 
     Examples:
         >>> as_it_is(np.eye(2))

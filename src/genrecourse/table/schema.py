@@ -11,17 +11,17 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from genrecourse.errors import UserError, amount, counted, did_you_mean
 from genrecourse.table.formulas import Formula, parse_formula
+from genrecourse.table.validation import validated
 
 Level = bool | int | float | str
-M = TypeVar("M", bound=BaseModel)
 MAX_DECIMALS = 6  # a column that needs more decimals than this counts as continuous
 
 
@@ -227,9 +227,9 @@ class Schema(BaseModel):
 
     def with_feature(self, name: str, **changes: Any) -> Schema:
         """Return a copy in which feature `name` has these fields. The copy is validated."""
-        changed = _build(Feature, {**self[name].model_dump(), **changes})
+        changed = validated(Feature, {**self[name].model_dump(), **changes}, "schema")
         features = tuple(changed if f.name == name else f for f in self.features)
-        return _build(Schema, {"features": features})
+        return validated(Schema, {"features": features}, "schema")
 
     def as_in(self, X: pd.DataFrame) -> Schema:
         """Return the same features in the order of a table's columns.
@@ -278,7 +278,7 @@ class Schema(BaseModel):
             data = json.loads(text)
         except json.JSONDecodeError as error:
             raise UserError(f"the schema is not JSON: {error}") from None
-        return _build(cls, data)
+        return validated(cls, data, "schema")
 
     def save(self, path: str | Path) -> None:
         """Write the schema to a JSON file."""
@@ -382,7 +382,7 @@ def _infer_feature(column: pd.Series) -> Feature:
     levels, ordered = _levels(column)
     if not levels:
         raise UserError(f"column '{name}' is empty: every value is missing; drop it")
-    return _build(
+    return validated(
         Feature,
         {
             "name": name,
@@ -391,6 +391,7 @@ def _infer_feature(column: pd.Series) -> Feature:
             "ordered": ordered,
             "missing": missing,
         },
+        "schema",
     )
 
 
@@ -602,14 +603,3 @@ def _lint_formula(feature: Feature, formula: Formula, X: pd.DataFrame) -> list[s
 def _looks_like_dates(present: pd.Series) -> bool:
     text = present.astype(str).head(100)
     return len(text) > 0 and bool(text.str.match(r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}").all())
-
-
-def _build(model: type[M], data: Any) -> M:
-    """Return a pydantic model of outside data; raises its first error as one sentence."""
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        problem = first["msg"].removeprefix("Value error, ")
-        raise UserError(f"schema{': ' + where if where else ''}: {problem}") from None

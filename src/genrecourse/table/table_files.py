@@ -94,6 +94,22 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
         write_whole(path, lambda temporary: _parquet(table.to_parquet, temporary, index=False))
 
 
+def read_text(path: Path) -> str:
+    """Return the text of a UTF-8 file. Raises UserError if it cannot be read.
+
+    Examples:
+        >>> write_text("debt <= limit", Path("rules.txt"))
+        >>> read_text(Path("rules.txt"))
+        'debt <= limit'
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"cannot read {path}: not UTF-8; save it as UTF-8") from None
+
+
 def write_text(text: str, path: Path) -> None:
     """Write a text to a UTF-8 file, completely or not at all.
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from genrecourse.rules.constraints import RuleBook
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.trust.verifier import Thresholds, Verifier
@@ -32,6 +32,7 @@ def refine(
     verifier: Verifier,
     confidence: Callable[[Array], Array],
     encoder: TableEncoder,
+    cost: Cost,
     safety: float,
     rules: RuleBook | None = None,
 ) -> Array:
@@ -46,6 +47,7 @@ def refine(
         verifier: a fitted verifier.
         confidence: h's confidence in rows of Z.
         encoder: converts F to Z.
+        cost: the cost of changes.
         safety: where the thresholds lie, from 0 (cheap) to 1 (safe).
         rules: the rules of these n people; None: there are only rules on single features.
 
@@ -59,14 +61,15 @@ def refine(
         ...     return np.clip(Z[:, 0], 0.0, 1.0)
         >>> verifier = Verifier().fit(Z, h(Z) > 0.5, h(Z), numbers=np.array([0, 1]))
         >>> x, x_plus = np.array([[0.1, 0.0]]), np.array([[0.9, 1 / 3]])
-        >>> refine(x, x_plus, verifier, h, encoder, safety=0.5)  # pets need not change
+        >>> refine(x, x_plus, verifier, h, encoder, Cost(encoder), 0.5)  # pets need not change
         array([[0.9, 0. ]])
     """
     if len(F) == 0:
         return F_plus
     F_plus, d, bars = F_plus.copy(), F.shape[1], Thresholds.at(safety).array()
-    Z_plus = encoder.from_features(F_plus)
-    price = Cost(encoder).by_feature(encoder.from_features(F), Z_plus)
+    Z, Z_plus = encoder.from_features(F), encoder.from_features(F_plus)
+    owner = encoder.column_owner
+    price = cost.by_feature(Z, Z_plus)
     order = np.argsort(-price, axis=1, kind="stable")
     found = verifier.measures(Z_plus, confidence(Z_plus))
     floors, worth = np.minimum(bars, found), verifier.worth(found, safety)
@@ -79,14 +82,16 @@ def refine(
         trial = F_plus[rows]
         trial[np.arange(len(rows)), kept] = F[rows, kept]
         if rules is not None:
-            trial = rules.settle(F[rows], trial)
-        Z_trial = encoder.from_features(trial)
+            trial = rules.with_derived(F[rows], trial)
+            Z_trial = encoder.from_features(trial)
+        else:
+            Z_trial = np.where(owner == kept[:, None], Z[rows], Z_plus[rows])
         found = verifier.reach(Z_trial, confidence(Z_trial), floors[rows])
         value = verifier.worth(found, safety)  # NaN if a measure is below its floor
         ok = value >= worth[rows] - saved[rows] / d - GIVE
         if rules is not None:
             ok &= rules.take(rows).feasible(F[rows], trial)
-        F_plus[rows[ok]] = trial[ok]
+        F_plus[rows[ok]], Z_plus[rows[ok]] = trial[ok], Z_trial[ok]
         floors[rows[ok]], worth[rows[ok]] = np.minimum(bars, found[ok]), value[ok]
     return F_plus
 
@@ -97,6 +102,7 @@ def fewest(
     verifier: Verifier,
     confidence: Callable[[Array], Array],
     encoder: TableEncoder,
+    cost: Cost,
     safety: float,
     feasible: Callable[[np.ndarray, Array], np.ndarray],
     settle: Callable[[Array, Array], Array] = lambda F, F_plus: F_plus,
@@ -113,10 +119,11 @@ def fewest(
         verifier: a fitted verifier.
         confidence: h's confidence in rows of Z.
         encoder: converts F to Z.
+        cost: the cost of changes.
         safety: where the thresholds lie, from 0 (cheap) to 1 (safe).
         feasible: takes row numbers and their trial rows of F; returns booleans, True if all rules
             allow the trial. A rule between two features may need both to change.
-        settle: computes the derived features of trial rows (`RuleBook.settle`).
+        settle: computes the derived features of trial rows (`RuleBook.with_derived`).
 
     Examples:
         >>> import pandas as pd
@@ -129,13 +136,13 @@ def fewest(
         >>> verifier = Verifier().fit(Z, h(Z) > 0.5, h(Z), numbers=np.array([0, 1]))
         >>> x, x_plus = np.array([[0.1, 0.0]]), np.array([[0.9, 1 / 3]])
         >>> always = lambda rows, trial: np.ones(len(rows), dtype=bool)
-        >>> fewest(x, x_plus, verifier, h, encoder, 0.5, always)
+        >>> fewest(x, x_plus, verifier, h, encoder, Cost(encoder), 0.5, always)
         array([[0.9, 0. ]])
     """
     F_plus, bars, every = F_plus.copy(), Thresholds.at(safety).array(), np.arange(len(F))
     if len(F) == 0:
         return F_plus
-    Z, cost = encoder.from_features(F), Cost(encoder)
+    Z = encoder.from_features(F)
     Z_plus = encoder.from_features(F_plus)
     floors = np.minimum(bars, verifier.measures(Z_plus, confidence(Z_plus)))
     left = every
