@@ -46,7 +46,7 @@ test: lint ## lint, then every test
 
 docs: $(STAMP) ## the pages of docs/ as a site, into site/
 	$(BIN)/python scripts/cli_page.py > docs/cli.md
-	$(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 SOAK = tests/methods/test_properties.py tests/planning/test_plan_properties.py
 soak: $(STAMP) ## the property tests on 100,000 rows and plans, into benchmarks/results/soak.txt

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from genrecourse import METHODS, load_dataset
-from genrecourse.audit import Audit, audit
-from genrecourse.audit.page import write_image
+from genrecourse.auditing import Audit, audit
+from genrecourse.auditing.page import write_image
 
 ROOT = Path(__file__).parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "audit_adult.json"

@@ -58,7 +58,12 @@ def blocking_rules(method: Any, F_train: Array, x: Array) -> set[frozenset[int]]
         rows = np.repeat(x[None], mesh[0].size, axis=0)
         for j, column in zip(changed, mesh, strict=True):
             rows[:, j] = column.ravel()
-        if len(rows) and (method.problem_.confidence(method.problem_.encoder.from_features(rows)) > 0.5).any():
+        if (
+            len(rows)
+            and (
+                method.problem_.confidence(method.problem_.encoder.from_features(rows)) > 0.5
+            ).any()
+        ):
             found.add(frozenset(changed))
     return found
 

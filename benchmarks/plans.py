@@ -11,8 +11,8 @@ own h in original units and held against all rules by code that shares nothing w
 counted and get other rules.
 
 A line for each data set and setting goes to benchmarks/results/plans.jsonl, in place of an earlier
-one; `python benchmarks/report.py` writes docs/plans.md from it. Seconds are of one thread, by the
-clock, without fitting. `--folder` keeps fitted models and finished parts, so that a run goes on.
+one; `python -m scripts.write_results` writes docs/plans.md from it. Seconds are of one thread, by
+the clock, without fitting. `--folder` keeps fitted models and finished parts: a run resumes.
 """
 
 from __future__ import annotations

@@ -71,7 +71,9 @@ def longest_chain() -> list[str]:
 def method_classes() -> set[str]:
     """Return the names of `Method` and of all classes that derive from it."""
     known, grown = {"Method"}, True
-    classes = [n for tree in trees().values() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    classes = [
+        n for tree in trees().values() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)
+    ]
     while grown:
         more = {c.name for c in classes if {ast.unparse(b) for b in c.bases} & known}
         grown = not more <= known
@@ -232,7 +234,9 @@ def main() -> None:
         for name, items in found.items():
             was = BEFORE["counts"].get(name, "not counted")
             print(f"{name}: {len(items)} (at most {LIMITS[name]}; before: {was})")
-        print(f"  chain: {' > '.join(m.removeprefix('genrecourse.') for m in found['longest import chain'])}")
+        print(
+            f"  chain: {' > '.join(m.removeprefix('genrecourse.') for m in found['longest import chain'])}"
+        )
         calls = traced_calls()
         for verb, numbers in calls.items():
             print(f"{verb} of 12 people, now (before):")

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 # front ends that call `fit` for a user: a warning may name a line of theirs
-CALLERS = ("apps", "advice", "audit", "reports", "evaluation")
+CALLERS = ("apps", "advice", "auditing", "reports", "evaluation")
 
 
 class UserError(ValueError):

@@ -24,7 +24,7 @@ from genrecourse.advice.recheck import read_plans
 from genrecourse.advice.request import PlanRequest
 from genrecourse.advice.rule_files import read_rules_file
 from genrecourse.advice.service import Service
-from genrecourse.audit import audit
+from genrecourse.auditing import audit
 from genrecourse.data.datasets import DATASETS
 from genrecourse.planning.plans import Plans
 

@@ -474,7 +474,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         "odd_three fails with ModuleNotFoundError: No module named 'nomodule'",
     ),
     "a command of an earlier version": (
-        lambda: run("recourse", "model", "people.csv", "-o", "plans.csv"),
+        lambda: run("plans", "model", "people.csv", "-o", "plans.csv"),
         "no command 'recourse' (did you mean 'plans'?); there are demo, ",
     ),
     "a command misspelt": (

@@ -75,7 +75,7 @@ def test_seeds_rows_and_reference() -> None:
     lines = read_results(RESULTS)
     assert {(line["seed"], line["rows"]) for line in lines} == {(7, None)}
     assert lines[0]["n"] > 25
-    last = done.output.split("Score less")[1]
+    last = done.output.split("Score minus")[1]
     assert [line.split()[0] for line in last.splitlines() if " nnr " in line] == ["nnr", "still"]
 
 
@@ -129,7 +129,7 @@ MISTAKES = {
     "data set": ((*COMPARE[:1], "--datasets", "iris", "--methods", "nnr", "-o", "a.jsonl"), "iris"),
     "rows": ((*COMPARE, "--methods", "nnr", "--rows", "some"), "a number of people, or 'all'"),
     "no rows": ((*COMPARE, "--methods", "nnr", "--rows", "0"), "a number of people, or 'all'"),
-    "ending": ((*COMPARE, "--methods", "nnr", "-o", "results.csv"), "should end in .jsonl"),
+    "ending": ((*COMPARE, "--methods", "nnr", "-o", "results.csv"), "must end with .jsonl"),
     "reference": ((*COMPARE, "--methods", "nnr", "--reference", "genre"), "the reference 'genre'"),
     "parameter": (
         ("evaluate", "--method", "nnr", "--dataset", "loans", "--param", "gama=1"),

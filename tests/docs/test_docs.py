@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import re
 import shlex
 import shutil
@@ -21,9 +22,13 @@ import pytest
 from typer.testing import CliRunner
 
 import genrecourse
-from genrecourse import METHODS, GenRe
+from genrecourse import METHODS, Classifier, GenRe, NearestNeighbour, UserError
 from genrecourse.apps import cli
 from genrecourse.data import datasets
+from genrecourse.evaluation.checks import example_score, make_example
+from genrecourse.evaluation.metrics import METRICS
+from scripts.api_docstrings import to_markdown
+from tests.support.links import dead_links, local_links
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
@@ -183,6 +188,8 @@ def test_tau_is_explained_beside_temperature() -> None:
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 RUN_ELSEWHERE = ["add_a_rule.md"]  # test_add_a_rule.py applies it to a copy of the package
 FILE_NAME = re.compile(r"# (\w+\.py)\n")  # the first line of a block that is a file
+# what a browser loads by itself from another server; a link that a reader clicks is none of these
+FETCHED = re.compile(r"<(?:script|img|iframe|source|link)[^>]*(?:src|href)=[\"']?(?:https?:)?//")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 
@@ -208,10 +215,19 @@ def run_shell(line: str) -> None:
     elif words[:2] == ["python", "-m"]:
         module = ROOT.joinpath(*words[2].split("."))
         assert (module / "__main__.py").is_file() or module.with_suffix(".py").is_file(), line
+    elif words[0] == "python" and Path(words[1]).is_file():  # a file that the page itself wrote
+        paths = os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])
+        done = subprocess.run(
+            [sys.executable, words[1]],
+            env=os.environ | {"PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
     elif words[0] == "python":
         assert (ROOT / words[1]).is_file(), line
     elif words[:2] == ["pip", "install"]:
-        assert words[2:] in (["genrecourse[parquet]"],), line
+        assert words[2:] in (["."], ["genrecourse[parquet]"]), line
     else:
         raise AssertionError(f"nobody runs this line of a page: {line}")
 
@@ -229,7 +245,7 @@ def test_every_code_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     shutil.copytree(ROOT / "policies", "policies")
-    with patch.dict(METHODS):  # a page may add one
+    with patch.dict(METHODS), patch.dict(METRICS):  # a page may add one
         run_page(page, tmp_path)
 
 
@@ -237,8 +253,10 @@ def run_page(page: Path, folder: Path) -> None:
     names: dict[str, Any] = {}
     for language, code in blocks(page):
         if language == "python":
+            named = FILE_NAME.match(code)
+            names["__name__"] = Path(named[1]).stem if named else "__main__"
             exec(compile(code, page.name, "exec"), names)
-            if named := FILE_NAME.match(code):  # a later block imports it, and so may a process
+            if named:  # a later block imports or runs it, and so may a process
                 (folder / named[1]).write_text(code, encoding="utf-8")
         elif language == "sh":
             for line in code.strip().splitlines():
@@ -250,19 +268,74 @@ def run_page(page: Path, folder: Path) -> None:
 
 
 def test_the_site_builds(tmp_path: Path) -> None:
-    """Every link of the pages leads somewhere, and no page is left out."""
+    """No dead link, no page left out, every object of the API reference found, nothing fetched."""
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}  # the theme advertises its successor
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, env=quiet)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "tutorial" / "index.html").is_file()
+    reference = (tmp_path / "api" / "index.html").read_text(encoding="utf-8")
+    assert not [name for name in genrecourse.__all__ if f'id="genrecourse.{name}"' not in reference]
+    packages = {path.parent.name for path in SOURCE.glob("genrecourse/*/__init__.py")}
+    assert len(packages) > 10
+    assert not [name for name in packages if not (tmp_path / "api" / name / "index.html").is_file()]
+    for page in tmp_path.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert not FETCHED.search(text), page
+        assert 'class="mermaid"' not in text, page  # the theme would fetch a script to draw it
+
+
+def test_a_docstring_becomes_markdown() -> None:
+    text = "Adds.\n\nNotes\n-----\na, b: the numbers,\n    both.\nx: no parameter.\n\n"
+    text += "    >>> add(1, 2)\n    3"
+    assert to_markdown(text, {"a", "b"}).splitlines() == [
+        "Adds.",
+        "",
+        "**Notes**",
+        "",
+        "- `a, b`: the numbers,",
+        "    both.",
+        "x: no parameter.",
+        "",
+        "```pycon",
+        ">>> add(1, 2)",
+        "3",
+        "```",
+    ]
+
+
+def test_no_link_of_the_readme_is_dead() -> None:
+    """mkdocs checks the links of docs/."""
+    assert dead_links(ROOT / "README.md") == []
+    assert len(local_links(ROOT / "README.md")) > 20
 
 
 def test_the_figures_are_those_of_the_results() -> None:
-    check = [sys.executable, ROOT / "benchmarks" / "report.py", "--check"]
-    done = subprocess.run(check, capture_output=True, text=True)
+    check = [sys.executable, "-m", "scripts.write_results", "--check"]
+    done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 def test_no_page_names_a_path_of_one_machine() -> None:
     for page in [*PAGES, *ROOT.glob("docs/decisions/*.md")]:
         assert not re.search(r"/(work|root|home|tmp)/", page.read_text(encoding="utf-8")), page
+
+
+# ---- CONTRIBUTING --------------------------------------------------------------------------------
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_rooms_is_that_of_the_import_linter() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    table = CONTRIBUTING.split("| Room |")[1].split("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.M) == layers
+
+
+def test_the_example_of_an_error_is_what_the_library_says() -> None:
+    example = make_example(rows=80, people=10)
+    method = NearestNeighbour(Classifier(example_score), example.schema, gamma=1.0)
+    with pytest.raises(UserError) as caught:
+        method.fit(example.X, example.y)
+    assert f'*"{caught.value}"*' in " ".join(CONTRIBUTING.split())

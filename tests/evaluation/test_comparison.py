@@ -162,7 +162,7 @@ def test_a_torn_line_is_dropped_and_its_run_done_again(lost: Any, runs: Runs) ->
         again = run(seeds=(0, 1))
         assert len(runs.tasks) == 4
     else:
-        with pytest.warns(UserWarning, match=r"last line of results\.jsonl was torn"):
+        with pytest.warns(UserWarning, match=r"last line of results\.jsonl is incomplete"):
             again = run(seeds=(0, 1))
     assert untimed(again) == untimed(whole)
     assert untimed(read_results(OUTPUT)) == untimed(whole)
@@ -203,7 +203,7 @@ def test_an_answer_that_cannot_be_read_is_a_failure(
 
     monkeypatch.setattr(bench, "measure", refuse)
     still, *_ = run("still")
-    assert still["failed"] == "what it gave cannot be measured: 'astronaut' is no job"
+    assert still["failed"] == "its answer cannot be measured: 'astronaut' is no job"
 
 
 def test_another_setting_is_another_run(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +252,7 @@ def test_other_code_with_the_same_settings_is_used_and_said(
 ) -> None:
     first = run("nnr")
     monkeypatch.setattr(entries, "_source", lambda: b"something else")
-    with pytest.warns(UserWarning, match=r"\d lines of .* by other code than today's"):
+    with pytest.warns(UserWarning, match=r"\d lines of .* by another version of the code"):
         assert run("nnr") == first
     assert len(runs.tasks) == 1
 
@@ -283,22 +283,22 @@ def test_nothing_is_written_where_nothing_is_named(runs: Runs) -> None:
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        (lambda: run("magic"), "no method 'magic'; there are genre"),
+        (lambda: run("magic"), "no method 'magic'; the methods are genre"),
         (lambda: compare(["nnr"], ["iris"], [0]), r"no data set \['iris'\]"),
-        (lambda: run(Entry("nnr", "nnr-dplus"), "nnr"), r"\['nnr'\] stand for more than one thing"),
+        (lambda: run(Entry("nnr", "nnr-dplus"), "nnr"), r"the labels \['nnr'\] are used twice"),
         (lambda: run(Entry("ceiling", "nnr")), "own label"),
         (lambda: run(Entry("x", "nnr", {"gama": 1})), r"no parameter \['gama'\]"),
         (lambda: Entry("x", "nnr", data_fraction=1.5), "data_fraction is 1.5"),
-        (lambda: Entry("x", "nnr", {"seed": 5}), r"\['seed'\] are the comparison's to give"),
+        (lambda: Entry("x", "nnr", {"random_state": 5}), r"the comparison sets \['random_state'\]"),
         (lambda: Entry("x", "nnr", asks={}), "asks is empty"),
         (lambda: compare([], ["loans"], [0]), "no method to compare"),
-        (lambda: run(seeds=()), "name a data set and a seed"),
+        (lambda: run(seeds=()), "no data set or no seed"),
         (lambda: run(rows=0), "rows is 0"),
-        (lambda: run(output=Path("results.csv")), "should end in .jsonl"),
+        (lambda: run(output=Path("results.csv")), "must end with .jsonl"),
         (lambda: run(output=Path("far/results.jsonl")), "there is no folder"),
         (lambda: run(output=_written("notes.jsonl", '{"a": 1}\n')), "line 1 of notes.jsonl"),
         (lambda: run(output=_written("notes.jsonl", "dear diary\n")), "line 1 of notes.jsonl"),
-        (lambda: standings(run(), "nnr-auto"), "the reference 'nnr-auto' is none of"),
+        (lambda: standings(run(), "nnr-auto"), "the reference 'nnr-auto' is not a method on"),
         (lambda: read_results(Path("none.jsonl")), "cannot read none.jsonl"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -16,7 +17,6 @@ from sklearn.ensemble import RandomForestClassifier
 
 from genrecourse.data.datasets import load_dataset
 from genrecourse.errors import UserError
-from genrecourse.evaluation import evaluate as evaluation
 from genrecourse.evaluation.evaluate import (
     BASE_METRICS,
     Case,
@@ -37,6 +37,7 @@ from genrecourse.model.classifier import MLPConfig, fit_mlp
 from genrecourse.trust import judge as judges
 from genrecourse.trust.judge import CrossFittedJudge, Judge, fit_lof
 
+evaluation = sys.modules["genrecourse.evaluation.evaluate"]  # `evaluation.evaluate` is the function
 QUICK = MLPConfig(hidden=(4, 4), lr=0.05, epochs=4, balanced=False)
 
 
@@ -290,9 +291,11 @@ def test_what_cannot_be_read_counts_against_the_method(german: Case) -> None:
 
 
 def test_a_table_that_is_not_the_peoples_is_refused(case: Case, X_plus: pd.DataFrame) -> None:
-    with pytest.raises(UserError, match="X_plus has 39 rows for 40 people; give one row each"):
+    with pytest.raises(UserError, match="X_plus has 39 rows for 40 people; it needs one row"):
         measure(case, X_plus.iloc[1:])
-    with pytest.raises(UserError, match=r"X_plus has the columns \['x1'\], not \['x1', 'x2'\]"):
+    with pytest.raises(
+        UserError, match=r"X_plus has the columns \['x1'\]; it must have \['x1', 'x2'\]"
+    ):
         measure(case, X_plus[["x1"]])
     swapped = measure(case, X_plus[["x2", "x1"]])
     np.testing.assert_array_equal(swapped["cost"], measure(case, X_plus)["cost"])
@@ -352,7 +355,7 @@ def test_evaluate_tells_the_likelihood_of_a_density(case: Case) -> None:
 
 
 def test_evaluate_refuses_recourse_around_another_h(case: Case) -> None:
-    with pytest.raises(UserError, match="built around another classifier than the case"):
+    with pytest.raises(UserError, match="uses another classifier than the case"):
         evaluate(NearestNeighbour(lambda X: (X["x1"] > 0) * 1.0, case.schema), case)
 
 

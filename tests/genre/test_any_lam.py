@@ -238,7 +238,9 @@ def test_the_report_says_what_a_cap_on_the_targets_loses(example: Example) -> No
     Z, rules = capped.problem_.encoder.from_features(F), capped.problem_.rules
     targets = make_targets(Z[found], F[found], rules, capped.n_bins)
     lost = [
-        lost_by_cap(Z[fitted][:256], F[fitted][:256], targets, kept, capped.problem_.encoder, rules, lam)
+        lost_by_cap(
+            Z[fitted][:256], F[fitted][:256], targets, kept, capped.problem_.encoder, rules, lam
+        )
         for lam in LAM_RANGE
     ]
     assert report["mass_lost"] == pytest.approx(max(lost))

@@ -20,7 +20,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from genrecourse import METHODS, Classifier, Feature, GenRe, Policy, Schema, load_dataset
-from genrecourse.audit import audit
+from genrecourse.auditing import audit
 from genrecourse.methods.genre import Training
 
 FOLDER = Path(__file__).parent

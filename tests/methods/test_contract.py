@@ -350,7 +350,7 @@ def test_check_method_names_all_that_failed() -> None:
 
 
 def test_check_method_refuses_an_unknown_check() -> None:
-    with pytest.raises(UserError, match="no check is called"):
+    with pytest.raises(UserError, match="there is no check"):
         check_method(NearestNeighbour, skip=["rule"])
 
 

@@ -17,8 +17,10 @@ from xgboost import XGBClassifier
 from genrecourse.data.datasets import Dataset, load_dataset
 from genrecourse.errors import UserError
 from genrecourse.evaluation.checks import broken_rules
+from genrecourse.genre.choose_gamma import GAMMA_GRID, choose_gamma
 from genrecourse.genre.model import NetConfig
-from genrecourse.methods import METHODS, auto
+from genrecourse.genre.targets import MIN_TARGETS
+from genrecourse.methods import METHODS
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.genre import GenRe, Training
 from genrecourse.methods.nearest import NearestNeighbour
@@ -178,7 +180,9 @@ def test_levels_in_another_order_are_not_the_same_layout() -> None:
     h = fit_mlp(X, y, one, config=MLPConfig(epochs=20, lr=0.03))
     method = METHODS["nnr"](h, other).fit(X, y)
     np.testing.assert_allclose(
-        method.problem_.confidence(method.problem_.encoder.encode(X)), h.confidence(h.score(X)), atol=1e-6
+        method.problem_.confidence(method.problem_.encoder.encode(X)),
+        h.confidence(h.score(X)),
+        atol=1e-6,
     )
 
 
@@ -210,7 +214,7 @@ def gamma_for(
     sources = np.flatnonzero(v < 0.5)[::5]
     judged: Any = judge
     found = np.flatnonzero(v > 0.5)
-    return auto.choose_gamma(
+    return choose_gamma(
         rows, sources, found, judged, encoder, RuleBook.of_schema(encoder), lam=lam, n_bins=50
     )
 
@@ -233,7 +237,7 @@ def test_a_low_gamma_loses_little_where_some_draws_are_valid() -> None:
 
 def test_gamma_is_the_lowest_where_every_target_is_valid() -> None:
     chosen, report = gamma_for(lambda v: v > 0.5)
-    assert chosen == auto.GAMMA_GRID[0]
+    assert chosen == GAMMA_GRID[0]
     scores = [line["score"] for line in report]
     assert scores == sorted(scores, reverse=True)
 
@@ -258,7 +262,7 @@ def test_a_source_without_a_target_counts_for_nothing() -> None:
 def test_gamma_stops_where_too_few_targets_are_left() -> None:
     _, report = gamma_for(lambda v: v > 0.8, n=100)  # 20 rows above 0.8, 15 above 0.85
     assert [line["gamma"] for line in report] == [0.55, 0.6, 0.65, 0.7, 0.75, 0.8]
-    assert report[-1]["targets"] == auto.MIN_TARGETS
+    assert report[-1]["targets"] == MIN_TARGETS
 
 
 # ---- what GenRe.fit refuses, and what it says ---------------------------------------------------

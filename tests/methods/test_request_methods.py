@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from toys import read_loans
 
 from genrecourse import GenRe, NearestNeighbour, Schema, UserError
 from genrecourse.methods.base import Method, TrainingRows
@@ -16,6 +15,7 @@ from genrecourse.rules.kinds import Rules
 from genrecourse.rules.requests import request_book
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.refine import refine
+from tests.support.toys import read_loans
 
 PEOPLE_RULES: list[Any] = [
     {"lock": "debt"},
@@ -158,7 +158,7 @@ def test_a_method_that_knows_no_rules_refuses_them() -> None:
 
 
 def test_refining_puts_nothing_back_that_a_relation_forbids() -> None:
-    from test_refine import ENCODER, _Known
+    from tests.trust.test_refine import ENCODER, _Known
 
     table = pd.DataFrame({"x0": [0.0], "x1": [0.0], "x2": [0.0], "c": ["a"]})
     x, x_plus = np.zeros((1, 4)), np.array([[0.9, 0.5, 0.4, 0.0]])

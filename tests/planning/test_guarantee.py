@@ -17,17 +17,19 @@ from genrecourse.model.classifier import Classifier, MLPConfig, fit_mlp
 from genrecourse.planning import enumeration
 from genrecourse.planning.diversity import pick_diverse
 from genrecourse.planning.enumeration import thin
-from genrecourse.planning.planner import make_checker
+from genrecourse.planning.guarantee import PlanChecker
 from genrecourse.planning.plans import Evidence, Plan
+from genrecourse.planning.proposer import Proposals
 from genrecourse.planning.wording import english
 from genrecourse.rules.kinds import Rules
+from genrecourse.rules.relaxations import relaxed_rules
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
 
 
 class Offering(Method):
-    """Candidates what it is told to, in original units; nothing: as x is."""
+    """Proposes what it is given, in original units; nothing: as x is."""
 
     given: pd.DataFrame | None = None
 
@@ -37,9 +39,10 @@ class Offering(Method):
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         return Z
 
-    def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
-        F = self.problem_.encoder.to_features(Z)
-        return (F if self.given is None else self.problem_.encoder.features(self.given))[:, None, :]
+    def propose(self, Z: Array, noise: KeyedNoise, n: int, **options: Any) -> Proposals:
+        encoder = self.problem_.encoder
+        F = encoder.to_features(Z) if self.given is None else encoder.features(self.given)
+        return Proposals(F[:, None, :], 1, lambda: self._reason(Z))
 
 
 # ---- a small table, and loops over it ----------------------------------------------------------
@@ -191,7 +194,14 @@ def test_the_gate_lets_through_only_what_h_accepts_within_the_rules() -> None:
 
     method = Offering(h, schema).fit(X)
     people = people.assign(job="a")
-    gate = make_checker(method, people, None)
+    problem = method.problem_
+    gate = PlanChecker(
+        people,
+        problem,
+        method.planning_.observed,
+        problem.rules,
+        lambda: relaxed_rules(problem.rules),
+    )
     offers = [people.assign(sex="m"), people.assign(job="b"), people.assign(job="c"), people]
     rows = np.concatenate([method.problem_.encoder.features(offer) for offer in offers])
     checked = gate.check(np.tile(np.arange(3), 4), rows)
@@ -394,7 +404,7 @@ def test_when_nothing_may_change_it_is_said() -> None:
     method = Offering(needs("income", 5), schema).fit(X)
     (plan,) = method.plans(ONE, rules=Rules(lock=("income", "years")))
     assert plan.reason_code == "nothing-may-change"
-    assert [o.rule for o in plan.blocking_rules] == ["income stays as it is"]
+    assert [o.rule for o in plan.blocking_rules] == ["income must not change"]
 
 
 def test_a_net_is_not_asked_about_no_rows() -> None:

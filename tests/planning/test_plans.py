@@ -172,8 +172,8 @@ def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
     opening = BlockingRule("lock", AMOUNT, (Change(AMOUNT, 4870, 2900),), 0.7, 0.4)
     plan = refused("rules-block", blocking_rules=(opening,))
     assert opening.to_text() == (
-        "About a rule, and not a plan: without the rule “credit amount stays as it is”, this "
-        "would change the model's decision: credit amount: 4,870 DM → 2,900 DM."
+        "This is about a rule and is not a plan: without the rule “credit amount must not change”, "
+        "this would change the model's decision: credit amount: 4,870 DM → 2,900 DM."
     )
     assert opening.to_text() in plan.to_text()
     assert plan.changes == ()
@@ -189,9 +189,9 @@ def test_a_rule_that_blocks_is_told_as_what_it_is() -> None:
         assert BlockingRule(kind, AMOUNT.model_copy(update=fields), (), 0.7, 0.4).rule == words
     level = Feature(name="job", kind="category", categories=("a", "b"))
     for kind, feature, value, words in [
-        ("lock", AMOUNT, None, "credit amount stays as it is"),
-        ("allowed", AMOUNT, (2000, 1), "credit amount becomes one of: 2,000 DM, 1 DM"),
-        ("allowed", level, ("a",), "job becomes one of: a"),
+        ("lock", AMOUNT, None, "credit amount must not change"),
+        ("allowed", AMOUNT, (2000, 1), "credit amount may only become one of: 2,000 DM, 1 DM"),
+        ("allowed", level, ("a",), "job may only become one of: a"),
         ("max_changes", None, 2, "at most 2 changes"),
         ("max_changes", None, 1, "at most one change"),
         ("max_cost", None, 0.5, "a cost of at most 0.5"),
@@ -258,7 +258,7 @@ def test_what_moves_by_itself_is_no_part_of_the_score() -> None:
     lines = plan.to_text().splitlines()
     assert "26 years" not in plan.facts
     assert lines[1] == "  credit amount: 4,870 DM → 2,900 DM"
-    assert "moves by itself" in lines[2]
+    assert "changes by itself" in lines[2]
     assert lines[2].endswith("age: 26 years → 27 years (as time passes, within 1 year)")
     assert lines[3].startswith("  model's score")
     assert lines[2].strip() in plan.to_html()
@@ -368,7 +368,7 @@ def test_several_plans_of_one_person_are_told_one_after_the_other() -> None:
     ],
 )
 def test_a_plan_that_failed_cannot_even_be_made(kept: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="must not be told"):
+    with pytest.raises(ValueError, match="only a plan with the status 'ok'"):
         refused(**kept)
 
 
@@ -394,7 +394,7 @@ def test_plans_are_a_sequence_and_found_by_label() -> None:
     assert (len(plans), list(plans), plans[1]) == (2, [one, two], two)
     assert plans[:1] == Plans((one,))
     assert plans.of("b") is two
-    with pytest.raises(UserError, match="no plan for 'c'; the 2 people begin with 'a', 'b'"):
+    with pytest.raises(UserError, match="no plan for 'c'; the labels of the 2 people are 'a', 'b'"):
         plans.of("c")
     with pytest.raises(UserError, match="2 people have the label 'a'"):
         Plans((one, one)).of("a")

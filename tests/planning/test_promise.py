@@ -22,7 +22,6 @@ from genrecourse.model.classifier import Classifier
 from genrecourse.planning import promise as promise_module
 from genrecourse.planning.binomial import Share, at_least, at_most
 from genrecourse.planning.juries import jury_p_value, make_juries
-from genrecourse.planning.planner import promise_levels
 from genrecourse.planning.promise import (
     BASES,
     JURIES,
@@ -343,7 +342,7 @@ def test_plans_below_the_threshold_are_not_shown(
     assert truly > (everybody["a"] + everybody["b"] > 1).mean()
     assert "at least 80%" in kept[0].to_text()
     assert kept[0].to_dict()["promise"]["delta"] == 0.1
-    assert "a promise was asked for" in lost[0].reason
+    assert "a promise was requested" in lost[0].reason
 
 
 def test_alternatives_reach_the_threshold_too(
@@ -378,7 +377,9 @@ def test_a_promise_is_tested_on_the_plans_that_are_shown(
     locked, free = fitted.plans(who, rules=lock), fitted.plans(who)
     made = fitted.promise(0.8, rules=lock)
     for rules, shown in ((lock, locked), (None, free)):
-        levels = promise_levels(fitted, {}, fewest_changes=False, rules=rules)
+        fitted.planning_.tests.clear()
+        fitted.promise(0.8, rules=rules)
+        (levels,) = fitted.planning_.tests.values()
         scores = ground.score(fitted.problem_.encoder.encode(shown.x_plus()))
         assert levels[-1].threshold == pytest.approx(scores.min())
         assert levels[-1].plans == len(scores)

@@ -123,12 +123,15 @@ def test_the_report_speaks_the_language_too(other: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda name, said: None if name == "plan.purpose" else said, "lacks plan.purpose"),
+        (
+            lambda name, said: None if name == "plan.purpose" else said,
+            "lacks the sentences plan.purpose",
+        ),
         (lambda name, said: None if name.startswith("value.") else said, "and 1 more"),
         (lambda name, said: said + " {approved}" if name == "plan.cost" else said, "approved"),
         (
             lambda name, said: "{cost.__class__}" if name == "plan.cost" else said,
-            r"'plan.cost' fills in \['cost.__class__'\]; it may use \['cost'\]",
+            r"'plan.cost' has the placeholders \['cost.__class__'\]; it may use \['cost'\]",
         ),
         (lambda name, said: said + " {" if name == "plan.cost" else said, "stray braces"),
     ],
@@ -146,7 +149,7 @@ def test_other_mistakes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not TOML"):
         Wording.of(path)
     path.write_text(SOURCE + "\n[more]\nx = 'y'\n")
-    with pytest.raises(UserError, match=r"has what English has not: more\.x"):
+    with pytest.raises(UserError, match=r"has unknown sentences: more\.x"):
         Wording.of(path)
     path.write_text("code = 3")
     with pytest.raises(UserError, match="'code' is 3; it must be text"):

@@ -97,7 +97,7 @@ def test_every_plan_is_told_and_none_that_failed(
         assert all(change.to_text() in text for change in plan.changes)
     for plan in plans[:6]:
         assert all(sentence in text for sentence in plan.prospects)
-    assert "it is no promise of another one" in text
+    assert "it is no promise of another decision" in text
     ok = sum(plan.status == "ok" for plan in plans)
     assert f"{ok} of {len(plans)}" in text
     assert sum(plan.status == "ok" for plan in plans[:6]) == text.count("Ring: today.") > 0
@@ -132,9 +132,11 @@ def test_who_has_no_plan_is_told_of_the_rule_in_the_table_too(example: Example) 
     assert len(plans) > 1
     assert {plan.reason_code for plan in plans} == {"rules-block"}
     text = words(report_html(method, people, shown=1, rules=locked))
-    assert all("About a rule" in plan.about_rules for plan in plans)
+    assert all("about a rule" in plan.about_rules for plan in plans)
     assert all(f"{plan.reason} ({plan.about_rules})" in text for plan in plans)
-    assert text.count("About a rule") == 1 + len(plans)  # the first person is told in full, too
+    assert text.count("This is about a rule") == 1 + len(
+        plans
+    )  # the first person is told in full, too
 
 
 def test_what_recourse_is_not_is_said_before_the_first_plan(
@@ -224,11 +226,11 @@ def test_what_moves_with_time_is_not_called_fixed(
     timely: NearestNeighbour, people: pd.DataFrame
 ) -> None:
     page = report_html(timely, people)
-    assert marked(page)["age"] == "moves with time"
+    assert marked(page)["age"] == "changes with time"
     assert marked(page)["sex"] == "fixed"
     assert marked(page)["income"] == ""
     text = " ".join(words(page).split())
-    assert re.search("cannot change sex moves with time age seed", text)
+    assert re.search("cannot change sex changes with time age seed", text)
 
 
 def test_what_a_request_locks_is_marked_as_fixed(
@@ -239,7 +241,7 @@ def test_what_a_request_locks_is_marked_as_fixed(
     page = report_html(timely, people, rules=locks)
     fixed = {name for name, how in marked(page).items() if how == "fixed"}
     assert fixed == {"sex", "member", "region"}  # for everybody, and what binds this person
-    assert "cannot change member, sex moves" in " ".join(words(page).split())
+    assert "cannot change member, sex changes" in " ".join(words(page).split())
 
 
 def test_features_that_nobody_is_asked_to_change_are_left_out(
@@ -254,7 +256,7 @@ def test_features_that_nobody_is_asked_to_change_are_left_out(
         for plan in timely.plans(people, rules=locks)
         for change in plan.changes
     }
-    assert f"the {len(asked)} asked most" in page
+    assert f"the {len(asked)} features that are asked for most" in page
 
 
 def test_nobody_is_blamed_by_colour() -> None:
@@ -384,9 +386,9 @@ def test_the_demo_tells_plans_scores_and_what_is_next(
     policy = Policy.read(tmp_path / "demo" / "policy.toml")
     labels = [policy.stated.features[name].wording for name in policy.stated.rules.lock]
     assert "credit history" in labels
-    plans = re.sub(r"About a rule, and not a plan: [^.]*\.", "", words(page))
+    plans = re.sub(r"This is about a rule and is not a plan: [^.]*\.", "", words(page))
     assert not [label for label in labels if re.search(f"{label}: [^;]*→", plans)]
-    assert "drawn by lot" in plans
+    assert "drawn at random" in plans
 
 
 def test_the_demo_holds_to_the_example_policy() -> None:

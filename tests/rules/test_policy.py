@@ -345,7 +345,7 @@ def test_lint_tells_whom_a_rule_leaves_without_a_plan() -> None:
     remarks = policy.lint(rejected, method)
     of = f"of {len(rejected)} rejected rows"
     assert f"{lost:.0%} {of} have no plan under this policy" in remarks
-    blocks = f"the rule “debt stays as it is” alone leaves {lost:.0%} {of}"
+    blocks = f"the rule “debt must not change” alone leaves {lost:.0%} {of}"
     assert any(blocks in remark for remark in remarks), remarks
     assert not any(
         "no plan" in remark for remark in Policy.of(**data | {"rules": {}}).lint(rejected, method)
@@ -462,7 +462,7 @@ def test_the_command_line_keeps_it(file: Path) -> None:
     row = str(int(plans.loc[ok, "row"].iloc[0]))
     done = run("explain", "model", "loans.csv", "--row", row, "--policy", file)
     assert done.exit_code == 0, (done.output, done.exception)
-    assert "moves by itself" in " ".join(done.output.split())
+    assert "changes by itself" in " ".join(done.output.split())
     done = run("policy", file, "loans.csv", "--model", "model")
     assert done.exit_code == 0, (done.output, done.exception)
     by_sex = ["audit", "model", "loans.csv", "--group", "sex", "--policy", file]

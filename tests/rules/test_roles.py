@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from genrecourse import Classifier, GenRe, NearestNeighbour, Schema, UserError, load
-from genrecourse.audit.measures import measure
+from genrecourse.auditing.measures import measure
 from genrecourse.evaluation.checks import broken_rules
 from genrecourse.methods.growing_spheres import GrowingSpheres
 from genrecourse.model.classifier import MLPConfig, fit_mlp
@@ -375,7 +375,7 @@ def test_plans_hold_with_what_follows_from_them(genre: GenRe) -> None:
         assert changed <= {"income", "debt", "hours"}
         follows = {change.feature.name for change in plan.consequences}
         assert follows == ({"age", "ratio"} if changed & {"income", "debt"} else {"age"})
-        assert "moves by itself" in plan.to_text()
+        assert "changes by itself" in plan.to_text()
     assert any("debt" in {c.feature.name for c in plan.changes} for _, plan in told)
 
 

@@ -171,7 +171,7 @@ def test_the_true_judge_does_not_look_at_outcomes() -> None:
 def test_the_true_judge_needs_somebody_who_is_valid() -> None:
     X = pd.DataFrame({"a": [0.0, 1.0, 2.0]})
     encoder = TableEncoder(Schema.infer(X)).fit(X)
-    with pytest.raises(UserError, match="0 of the 3 rows for a judge are truly likelier"):
+    with pytest.raises(UserError, match="0 of the 3 rows for a judge have a true probability"):
         TrueJudge(lambda X: np.zeros(len(X)), encoder, X).fit(encoder.encode(X))
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from genrecourse.advice.request import PlanRequest
 from genrecourse.advice.service import Service
-from genrecourse.audit import Audit
+from genrecourse.auditing import Audit
 from genrecourse.planning.plans import Plans
 from genrecourse.table.table_files import check_output, write_table, write_text
 

@@ -24,7 +24,7 @@ from genrecourse.advice.recheck import check_same_columns, read_plans, recheck
 from genrecourse.advice.request import PlanRequest
 from genrecourse.advice.rule_files import check_people
 from genrecourse.advice.summary import ModelSummary, summarise_model
-from genrecourse.audit import Audit, audit
+from genrecourse.auditing import Audit, audit
 from genrecourse.errors import UserError
 from genrecourse.methods import load
 from genrecourse.methods.base import Method

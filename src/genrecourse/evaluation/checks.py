@@ -1,13 +1,14 @@
-"""check_method: the contract that every method passes, for ours and for yours.
+"""check_method: the contract that every method must pass, ours and yours.
 
     from genrecourse.evaluation.checks import check_method
 
     check_method(MyMethod)  # or partial(MyMethod, alpha=3), or a function
-    check_method(MyMethod, params={"steps": 5})  # cheap settings; or give it a `_test_params()`
+    check_method(MyMethod, params={"steps": 5})  # cheap settings; or define `_test_params()`
 
-Each check is a function of a `Subject` (the method on one small mixed table, fitted once) and says
-in one sentence what is wrong. `CHECKS` holds them by name, for a parametrised test. The rules are
-checked in original units by `broken_rules`, which shares no code with the library's own.
+Each check is a function of a `Subject` (the method on a small mixed table, fitted once). It raises
+a `ContractError` that says in one sentence what is wrong. `CHECKS` maps names to checks, for a
+parametrised test. `broken_rules` checks the rules in original units; it shares no code with the
+rules of the library.
 """
 
 from __future__ import annotations
@@ -38,7 +39,13 @@ KINDS = ("immutable", "follows", "direction", "range", "step", "decimals", "cate
 
 
 class ContractError(AssertionError):
-    """A method does not keep the contract; the message says where."""
+    """A method breaks the contract; the message says where.
+
+    >>> raise ContractError("MyMethod: fit does not return self")
+    Traceback (most recent call last):
+    ...
+    genrecourse.evaluation.checks.ContractError: MyMethod: fit does not return self
+    """
 
 
 def check_method(
@@ -47,32 +54,37 @@ def check_method(
     params: Mapping[str, Any] | None = None,
     skip: Iterable[str] = (),
 ) -> None:
-    """Run every check on the methods that `make(classifier, schema, **params)` makes.
+    """Run every check on the methods that `make(classifier, schema, **params)` returns.
 
-    params: cheap settings to test with; None: what the class's own `_test_params()` gives.
-    skip: names of checks that do not apply; a name that does not exist is an error.
-    Raises ContractError with a line for each check that failed.
+    params: cheap settings for the test; None: what `_test_params()` of the class returns.
+    skip: names of checks that do not apply. An unknown name raises a UserError.
+
+    Raises a ContractError with one line per failed check.
+
+    >>> from genrecourse.methods import METHODS
+    >>> slow = [name for name in CHECKS if name not in ("rules", "fit_returns_self")]
+    >>> check_method(METHODS["nnr"], skip=slow)
     """
     skip = set(skip)
     unknown = sorted(skip - set(CHECKS))
     if unknown:
-        raise UserError(f"no check is called {unknown}; there are {list(CHECKS)}")
+        raise UserError(f"there is no check {unknown}; the checks are {list(CHECKS)}")
     subject, failed = Subject(make, params), {}
     for name, check in CHECKS.items():
         if name in skip:
             continue
         try:
             check(subject)
-        except Exception as error:  # any failure is a finding, and the next check still counts
+        except Exception as error:  # report every failure, and continue with the next check
             failed[name] = error
     if failed:
-        lines = "\n".join(f"  {name}: {_told(error)}" for name, error in failed.items())
+        lines = "\n".join(f"  {name}: {_as_text(error)}" for name, error in failed.items())
         raise ContractError(
             f"{len(failed)} of {len(CHECKS) - len(skip)} checks failed:\n{lines}"
         ) from next(iter(failed.values()))
 
 
-def _told(error: Exception) -> str:
+def _as_text(error: Exception) -> str:
     return str(error) if isinstance(error, ContractError) else f"{type(error).__name__}: {error}"
 
 
@@ -81,7 +93,12 @@ def _told(error: Exception) -> str:
 
 @dataclass(frozen=True)
 class Example:
-    """A small table with one of everything, and people to help, some beyond its range."""
+    """A small table with every kind of feature, and people, some of them outside its range.
+
+    >>> example = make_example(rows=100, people=10)
+    >>> example.X.shape, len(example.people)
+    ((100, 8), 10)
+    """
 
     X: pd.DataFrame
     y: pd.Series
@@ -90,10 +107,13 @@ class Example:
 
 
 def make_example(seed: int = 0, rows: int = 300, people: int = 60) -> Example:
-    """Numbers, integers, float32, bool, categories of 2, 3 and 4 levels, and missing values.
+    """Return a table with floats, integers, booleans, categories and missing values.
 
-    `age` (many values) and `sex` are immutable, `years` and `education` only rise, `debt` has a
-    largest step and a range narrower than the data.
+    `age` (many values) and `sex` are immutable, `years` and `education` may only increase, and
+    `debt` has a largest step and a range that is narrower than the data.
+
+    >>> [f.name for f in make_example().schema if f.role == "immutable"]
+    ['age', 'sex']
     """
     rng = np.random.default_rng(seed)
     X = _rows(rng, rows).set_axis(pd.Index(rng.permutation(rows) + 1000, name="id"), axis="index")
@@ -133,7 +153,11 @@ def _rows(rng: np.random.Generator, n: int) -> pd.DataFrame:
 
 
 def example_score(X: pd.DataFrame) -> np.ndarray:
-    """h of the example: a plain function of a table, the same for a row whoever stands beside."""
+    """Return (n,) h's scores of the example; the score of a row does not depend on other rows.
+
+    >>> example_score(make_example().people.head(2)).round(2).tolist()
+    [0.02, 1.0]
+    """
     region = X["region"].astype(object).map({"east": -0.5, "north": 0.5, "south": 1.0})
     school = X["education"].astype(object).map({"school": -1.0, "college": 0.0, "degree": 1.0})
     logit = (
@@ -148,8 +172,12 @@ def example_score(X: pd.DataFrame) -> np.ndarray:
 
 
 def with_roles(example: Example) -> Example:
-    """The example with one of every role: sex is protected, age advances by two years, and
-    `burden` is derived, with a range that some plans would leave."""
+    """Return the example with every role: `sex` is protected, `age` advances by two years, and
+    `burden` is derived and has a range that some plans would leave.
+
+    >>> sorted({feature.role for feature in with_roles(make_example()).schema})
+    ['advances', 'derived', 'mutable', 'protected']
+    """
 
     def widened(X: pd.DataFrame) -> pd.DataFrame:
         return X.assign(burden=(X["debt"].astype(float) / (X["years"] + 1)).round(3))
@@ -168,12 +196,18 @@ def with_roles(example: Example) -> Example:
 
 
 def broken_rules(schema: Schema, X: pd.DataFrame, X_plus: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """For each kind of rule a table of booleans: which cells of X_plus break it.
+    """Return a table of booleans for each kind of rule: the cells of X_plus that break it.
 
-    Written from the schema's words alone, so that it can find mistakes in the library's own rules:
-    a cell that is as it was never breaks one; any other is judged in its own unit, to within the
-    precision of its column's dtype. What moves by itself breaks "follows" where it is not at its
-    formula, or has not gone its horizon in the row of somebody who changed something.
+    This code uses only the definitions of the schema, so that it can find mistakes in the rules of
+    the library. An unchanged cell breaks no rule. A changed cell is checked in its own unit, to the
+    precision of its dtype. A feature that changes by itself breaks "follows" if it differs from its
+    formula, or if it has not advanced by its horizon in a row with another change.
+
+    >>> example = make_example()
+    >>> older = example.people.assign(age=example.people["age"] + 1)
+    >>> broken = broken_rules(example.schema, example.people, older)
+    >>> [kind for kind, cells in broken.items() if cells.to_numpy().any()]
+    ['immutable', 'range']
     """
     broken = {kind: pd.DataFrame(False, index=X.index, columns=schema.names) for kind in KINDS}
     for feature in schema:
@@ -195,7 +229,11 @@ def broken_rules(schema: Schema, X: pd.DataFrame, X_plus: pd.DataFrame) -> dict[
 
 
 def changed(a: pd.Series, b: pd.Series) -> np.ndarray:
-    """(n,) booleans: which cells differ at all. Missing to missing is no change."""
+    """Return (n,) booleans: the cells differ; two missing values do not differ.
+
+    >>> changed(pd.Series([1.0, None, 3.0]), pd.Series([1.0, None, 4.0]))
+    array([False, False,  True])
+    """
     both = (a.isna() & b.isna()).to_numpy()
     present = ~(a.isna() | b.isna()).to_numpy()
     equal = [bool(p and x == y) for p, x, y in zip(present, a, b, strict=True)]
@@ -218,7 +256,7 @@ def _number_verdicts(feature: Feature, a: pd.Series, b: pd.Series) -> dict[str, 
     slack = (2.0**-23 if single else 2.0**-40) * known[np.isfinite(known)].max(initial=0.0)
     verdicts = {"direction": _wrong_way(feature, before, after)}
     verdicts["range"] = ~((after >= low - slack) & (after <= high + slack))
-    if feature.max_step is not None:  # from missing: the step is not known to be small enough
+    if feature.max_step is not None:  # a step from a missing value counts as too large
         verdicts["step"] = ~(np.abs(after - before) <= feature.max_step + slack)
     if feature.decimals is not None:
         verdicts["decimals"] = ~(np.abs(after - np.round(after, feature.decimals)) <= slack)
@@ -229,11 +267,11 @@ def _wrong_way(feature: Feature, before: np.ndarray, after: np.ndarray) -> np.nd
     if feature.direction == "any":
         return np.zeros(len(before), dtype=bool)
     rise = after - before if feature.direction == "increase" else before - after
-    return np.asarray(~(rise >= 0))  # from missing: not known to go the right way
+    return np.asarray(~(rise >= 0))  # a step from a missing value counts as wrong
 
 
 def _strays(feature: Feature, schema: Schema, X: pd.DataFrame, X_plus: pd.DataFrame) -> np.ndarray:
-    """(n,) booleans: which cells of a feature that moves by itself are not where they belong."""
+    """Return (n,) booleans: a feature that changes by itself does not have its expected value."""
     if feature.formula is not None:
         tree, parts = _formula_tree(feature.formula)
         moved = np.any([changed(X[name], X_plus[name]) for name in parts.values()], axis=0)
@@ -255,7 +293,7 @@ def _strays(feature: Feature, schema: Schema, X: pd.DataFrame, X_plus: pd.DataFr
 
 
 def _formula_tree(text: str) -> tuple[ast.expr, dict[str, str]]:
-    """A formula as Python reads arithmetic, and the column that each of its names stands for."""
+    """Return a formula as a Python expression, and the column of each name in it."""
     names: dict[str, str] = {}
 
     def stand_in(match: re.Match[str]) -> str:
@@ -280,7 +318,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def _worked_out(node: ast.expr, values: Mapping[str, float]) -> float:
-    """The value of a formula on one row; NaN where it has none."""
+    """Return the value of a formula on one row; NaN if it has none."""
     try:
         match node:
             case ast.Constant(value=int() | float() as number):
@@ -291,7 +329,7 @@ def _worked_out(node: ast.expr, values: Mapping[str, float]) -> float:
                 return -_worked_out(inner, values)
             case ast.Call(func=ast.Name(id=name), args=arguments):
                 known = [_worked_out(each, values) for each in arguments]
-                # Python's max(1, nan) is 1; a formula with a part that is missing has no value
+                # Python's max(1, nan) is 1, but a formula with a missing part has no value
                 return math.nan if any(map(math.isnan, known)) else float(_FUNCTIONS[name](*known))
             case ast.BinOp(left=left, op=sign, right=right):
                 a, b = _worked_out(left, values), _worked_out(right, values)
@@ -299,14 +337,20 @@ def _worked_out(node: ast.expr, values: Mapping[str, float]) -> float:
                 return float((signs | {ast.Div: operator.truediv})[type(sign)](a, b))
     except (ValueError, ZeroDivisionError):
         return math.nan
-    raise UserError(f"this part of a formula cannot be worked out: {ast.dump(node)}")
+    raise UserError(f"this part of a formula cannot be computed: {ast.dump(node)}")
 
 
 # ---- the method under test -------------------------------------------------------------------
 
 
 class Subject:
-    """A method on the example. Fitted once, for all checks; what a fit did is watched once."""
+    """A method on the example, fitted once for all checks.
+
+    >>> from genrecourse.methods import METHODS
+    >>> subject = Subject(METHODS["nnr"])
+    >>> subject.name, subject.x_plus.shape
+    ('NearestNeighbour', (60, 8))
+    """
 
     def __init__(self, make: Callable[..., Any], params: Mapping[str, Any] | None = None):
         self.make = make
@@ -317,61 +361,72 @@ class Subject:
         self.h = Classifier(example_score)
 
     def new(self, **params: Any) -> Any:
-        """Not fitted."""
+        """Return a new method that is not fitted."""
         return self.make(self.h, self.example.schema, **{**self.params, **params})
 
     def fit(self, method: Any) -> Any:
+        """Fit a method on the example."""
         return fit_quietly(method, self.example.X, self.example.y)
 
     @cached_property
     def name(self) -> str:
+        """The class of the method."""
         return type(self.new()).__name__
 
     @cached_property
     def fitted(self) -> Any:
+        """The method, fitted on the example."""
         method = self.new()
         self.fit(method)
         return method
 
     @cached_property
     def people(self) -> pd.DataFrame:
+        """The people of the example."""
         return self.example.people
 
     @cached_property
     def x_plus(self) -> pd.DataFrame:
+        """The recourse of the people."""
         answer = self.fitted.recourse(self.people.copy())
-        self.require(isinstance(answer, pd.DataFrame), f"recourse gave a {type(answer).__name__}")
+        self.require(
+            isinstance(answer, pd.DataFrame), f"recourse returns a {type(answer).__name__}"
+        )
         return answer
 
     @cached_property
     def refit(self) -> Refit:
+        """A second fit, with a record of what it touched."""
         return Refit(self)
 
-    # ---- how a check speaks -------------------------------------------------------------------
+    # ---- assertions ---------------------------------------------------------------------------
 
     def require(self, kept: Any, complaint: str) -> None:
+        """Raise a ContractError unless `kept` is true."""
         if not kept:
             raise ContractError(f"{self.name}: {complaint}")
 
     def require_equal(self, a: pd.DataFrame, b: pd.DataFrame, complaint: str) -> None:
-        """Bit for bit, dtypes, index and columns included."""
+        """Raise a ContractError unless values, dtypes, index and columns are equal, bit for bit."""
         if not a.equals(b):
             self.require(False, f"{complaint}; {_difference(a, b)}")
 
     def refuses(self, act: Callable[[], Any], what: str) -> None:
+        """Raise a ContractError unless `act` raises a UserError."""
         try:
             act()
         except UserError:
             return
         except Exception as error:
             raise ContractError(
-                f"{self.name}: {what} is a {type(error).__name__} ({error}), not a UserError"
+                f"{self.name}: {what} raises a {type(error).__name__} ({error}), not a UserError"
             ) from error
-        raise ContractError(f"{self.name}: {what} is not refused")
+        raise ContractError(f"{self.name}: {what} does not raise a UserError")
 
     def require_rules(
         self, X: pd.DataFrame, X_plus: pd.DataFrame, where: str, schema: Schema | None = None
     ) -> None:
+        """Raise a ContractError if a cell of X_plus breaks a rule."""
         for kind, cells in broken_rules(schema or self.example.schema, X, X_plus).items():
             if cells.to_numpy().any():
                 i, j = np.argwhere(cells.to_numpy())[0]
@@ -384,14 +439,28 @@ class Subject:
 
 
 def fit_quietly(method: Any, X: pd.DataFrame, y: Any = None) -> Any:
-    """Some rejected rows of the example have nobody to learn from, and a method may say so."""
+    """Return method.fit(X, y) without its warnings, for example about rows without a target.
+
+    >>> from genrecourse.methods import METHODS
+    >>> example = make_example()
+    >>> method = METHODS["nnr"](Classifier(example_score), example.schema)
+    >>> fit_quietly(method, example.X, example.y) is method
+    True
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return method.fit(X, y)
 
 
 class Refit:
-    """A clone fitted anew, from another global random state, with all it might touch watched."""
+    """A clone that is fitted again, with a record of what the fit touched.
+
+    The global random state differs from that of the first fit.
+
+    >>> from genrecourse.methods import METHODS
+    >>> Refit(Subject(METHODS["nnr"])).touched
+    []
+    """
 
     def __init__(self, subject: Subject):
         self.method = clone(subject.new())
@@ -400,7 +469,7 @@ class Refit:
         self.params_before = self.method.get_params(deep=False)
         self.attributes_before = set(vars(self.method))
         kept = _random_state()
-        np.random.seed(12345)  # noqa: NPY002 - the state that a method must neither use nor touch
+        np.random.seed(12345)  # noqa: NPY002 - a method must neither use nor change this state
         torch.manual_seed(12345)
         try:
             before = _random_state()
@@ -417,7 +486,7 @@ def _random_state() -> tuple[Any, torch.Tensor]:
 
 
 def _touched(before: tuple[Any, torch.Tensor], after: tuple[Any, torch.Tensor]) -> list[str]:
-    """Whose global generator is not where it was."""
+    """Return the libraries whose global random state changed."""
     numpy_same = str(before[0][2:]) == str(after[0][2:]) and np.array_equal(
         before[0][1], after[0][1]
     )
@@ -443,7 +512,7 @@ def _difference(a: pd.DataFrame, b: pd.DataFrame) -> str:
 
 
 def check_init_only_stores(subject: Subject) -> None:
-    """`__init__` stores its arguments untouched under their names; `fit` is where they are used."""
+    """`__init__` only stores its arguments, unchanged and under their names."""
     method_type = type(subject.new())
     names = [n for n in inspect.signature(method_type.__init__).parameters if n != "self"]
     given = {name: object() for name in names}
@@ -460,14 +529,14 @@ def check_init_only_stores(subject: Subject) -> None:
 
 
 def check_parameters(subject: Subject) -> None:
-    """`get_params` and `set_params` see every argument, classifier, schema and seed among them."""
+    """`get_params` and `set_params` know every argument, with classifier, schema, random_state."""
     method = subject.new()
     params = method.get_params(deep=False)
     for name in ("classifier", "schema", "random_state"):
         subject.require(name in params, f"has no parameter '{name}'")
-    subject.require(params["classifier"] is subject.h, "get_params gives another classifier")
+    subject.require(params["classifier"] is subject.h, "get_params returns another classifier")
     for name, value in subject.params.items():
-        subject.require(params.get(name) is value, f"get_params gives another '{name}'")
+        subject.require(params.get(name) is value, f"get_params returns another '{name}'")
     other = type(method)().set_params(**params)
     subject.require(isinstance(other, type(method)), "set_params does not return the method")
     for name, value in other.get_params(deep=False).items():
@@ -475,32 +544,34 @@ def check_parameters(subject: Subject) -> None:
 
 
 def check_unknown_parameter(subject: Subject) -> None:
-    """A parameter that the method does not have is refused, not ignored."""
+    """An unknown parameter raises an error."""
     unknown = {"no_such_parameter": 1}
     try:
         subject.new(**unknown)
     except (TypeError, UserError):
         pass
     else:
-        subject.require(False, "__init__ takes a parameter it does not have")
+        subject.require(False, "__init__ accepts an unknown parameter")
     try:
         subject.new().set_params(**unknown)
     except ValueError:
         return
-    subject.require(False, "set_params takes a parameter it does not have")
+    subject.require(False, "set_params accepts an unknown parameter")
 
 
 def check_clone(subject: Subject) -> None:
-    """scikit-learn's clone: same parameters, nothing learned, a fitted classifier still fitted."""
+    """scikit-learn's clone copies the parameters but nothing learned; h stays fitted."""
     numbers = subject.example.X[["age", "years"]]
     model = LogisticRegression().fit(numbers, subject.example.y)
     for classifier in (model, Classifier(model), subject.h):
         method = subject.new().set_params(classifier=classifier)
         copy = clone(method)
-        subject.require(type(copy) is type(method) and copy is not method, "clone is no new method")
+        subject.require(
+            type(copy) is type(method) and copy is not method, "clone does not return a new method"
+        )
         for name, value in method.get_params(deep=False).items():
             subject.require(getattr(copy, name) is value, f"clone does not share '{name}'")
-    subject.require(hasattr(model, "coef_"), "clone makes the classifier forget what it learned")
+    subject.require(hasattr(model, "coef_"), "clone resets the fitted classifier")
     learned = [n for n in vars(clone(subject.fitted)) if n.endswith("_") or n.startswith("_")]
     subject.require(not learned, f"a clone of a fitted method keeps {learned}")
 
@@ -509,6 +580,7 @@ def check_clone(subject: Subject) -> None:
 
 
 def check_fit_returns_self(subject: Subject) -> None:
+    """`fit` returns the method."""
     subject.require(subject.refit.returned is subject.refit.method, "fit does not return self")
 
 
@@ -522,15 +594,15 @@ def check_fit_leaves_arguments(subject: Subject) -> None:
 
 
 def check_learned_state(subject: Subject) -> None:
-    """What `fit` learns and shows ends in an underscore."""
+    """The names of public attributes that `fit` adds end with an underscore."""
     added = set(vars(subject.refit.method)) - subject.refit.attributes_before
     shown = sorted(n for n in added if not n.startswith("_") and not n.endswith("_"))
-    subject.require(not shown, f"fit adds attributes that do not end in an underscore: {shown}")
+    subject.require(not shown, f"fit adds attributes that do not end with an underscore: {shown}")
     subject.require(added, "fit learns nothing")
 
 
 def check_not_fitted(subject: Subject) -> None:
-    """Every verb before `fit` is a UserError."""
+    """Every public method raises a UserError before `fit`."""
     method, people = subject.new(), subject.people
     subject.refuses(lambda: method.recourse(people), "recourse before fit")
     subject.refuses(lambda: method.assess(people, people), "assess before fit")
@@ -541,7 +613,7 @@ def check_not_fitted(subject: Subject) -> None:
 
 
 def check_without_outcomes(subject: Subject) -> None:
-    """y=None: h's own decisions stand in for the outcomes."""
+    """With y=None, the decisions of h are used as outcomes."""
     method = subject.new()
     fit_quietly(method, subject.example.X)
     answer = method.recourse(subject.people)
@@ -550,12 +622,12 @@ def check_without_outcomes(subject: Subject) -> None:
     own = example_score(subject.example.X) > 0.5
     fit_quietly(decided, subject.example.X, own.astype(int))
     subject.require_equal(
-        answer, decided.recourse(subject.people), "fit(X) is not fit(X, h's decisions)"
+        answer, decided.recourse(subject.people), "fit(X) differs from fit(X, h's decisions)"
     )
 
 
 def check_with_nothing_given(subject: Subject) -> None:
-    """No classifier and no schema: h is learned from X and y, the schema inferred."""
+    """Without classifier and schema, `fit` trains h from X and y and infers the schema."""
     method = subject.make(**subject.params)
     subject.refuses(
         lambda: method.fit(subject.example.X), "fit(X) with neither classifier nor outcomes"
@@ -564,62 +636,62 @@ def check_with_nothing_given(subject: Subject) -> None:
     inside = subject.people[(subject.people["age"] < 80) & (subject.people["debt"] < 16)]
     answer = method.recourse(inside)
     subject.require(len(answer) == len(inside), "recourse loses rows")
-    subject.require(method.classifier is None, "fit writes the classifier it learned over None")
+    subject.require(method.classifier is None, "fit overwrites the parameter classifier=None")
     part = inside.iloc[::3]
     subject.require_equal(
         method.recourse(part),
         answer.loc[part.index],
-        "with a classifier of its own, a subset of the rows gets other rows",
+        "with a classifier that fit trained, a subset of the rows gets other recourse",
     )
 
 
-# ---- the answer --------------------------------------------------------------------------------
+# ---- recourse ----------------------------------------------------------------------------------
 
 
 def check_form_of_the_answer(subject: Subject) -> None:
-    """One row back for each row in: same index, columns and dtypes; the input is not touched."""
+    """`recourse` returns one row per row, with the same index, columns and dtypes."""
     given = subject.people.copy()
     answer = subject.fitted.recourse(given)
-    subject.require_equal(given, subject.people, "recourse changes the table it is given")
+    subject.require_equal(given, subject.people, "recourse changes its argument")
     subject.require(len(answer) == len(given), f"{len(answer)} rows for {len(given)}")
-    subject.require(answer.index.equals(given.index), "recourse gives another index")
+    subject.require(answer.index.equals(given.index), "recourse returns another index")
     subject.require(
-        list(answer.columns) == list(given.columns), f"recourse gives columns {list(answer)}"
+        list(answer.columns) == list(given.columns), f"recourse returns the columns {list(answer)}"
     )
     for column in given.columns:
         subject.require(
             answer[column].dtype == given[column].dtype,
-            f"'{column}' went in as {given[column].dtype} and came back as {answer[column].dtype}",
+            f"'{column}' is {given[column].dtype}, but recourse returns {answer[column].dtype}",
         )
 
 
 def check_missing_values(subject: Subject) -> None:
-    """A value is missing only where it was missing before."""
+    """`recourse` makes no value missing."""
     new = subject.x_plus.isna() & ~subject.people.isna()
-    subject.require(not new.to_numpy().any(), f"{int(new.to_numpy().sum())} values went missing")
+    subject.require(not new.to_numpy().any(), f"{int(new.to_numpy().sum())} values became missing")
 
 
 def check_accepted_rows(subject: Subject) -> None:
-    """Whom h accepts already comes back unchanged."""
+    """`recourse` returns accepted rows unchanged."""
     accepted = subject.h.accepts(subject.people)
     subject.require(accepted.any() and not accepted.all(), "the example is broken")
     subject.require_equal(
-        subject.x_plus[accepted], subject.people[accepted], "rows already accepted are changed"
+        subject.x_plus[accepted], subject.people[accepted], "recourse changes accepted rows"
     )
     only = subject.people[accepted]
     subject.require_equal(
-        subject.fitted.recourse(only), only, "a table of accepted rows does not come back unchanged"
+        subject.fitted.recourse(only), only, "recourse changes a table of accepted rows"
     )
 
 
 def check_rules(subject: Subject) -> None:
-    """No immutable, direction, range, step, decimals, category or missing rule is broken."""
+    """`recourse` breaks no rule of the schema."""
     subject.require_rules(subject.people, subject.x_plus, "recourse")
 
 
 def check_roles(subject: Subject) -> None:
-    """What moves by itself is where it belongs, and a protected feature decides nothing: who is of
-    the other sex and the same otherwise is told the same."""
+    """Derived and advancing features have their expected values, and a protected feature has no
+    effect: the recourse stays the same if only the sex differs."""
     example = with_roles(subject.example)
     method = subject.make(subject.h, example.schema, **subject.params)
     fit_quietly(method, example.X, example.y)
@@ -627,91 +699,104 @@ def check_roles(subject: Subject) -> None:
     answer = method.recourse(people)
     subject.require_rules(people, answer, "recourse with every role", example.schema)
     moved = [changed(people[c], answer[c]) for c in people.columns if c not in ("age", "burden")]
-    subject.require(np.any(moved), "with every role, recourse changes nothing for anybody")
+    subject.require(np.any(moved), "with every role, recourse changes no row")
     flipped = people.assign(sex=people["sex"].map({"f": "m", "m": "f"}))
     subject.require_equal(
         method.recourse(flipped).assign(sex=people["sex"]),
         answer,
-        "a protected feature decides what people are told",
+        "recourse depends on a protected feature",
     )
 
 
 def check_assess(subject: Subject) -> None:
-    """A status for each row, and scores, cost and changes that are what they are called."""
-    told = subject.fitted.assess(subject.people, subject.x_plus)
-    subject.require(told.index.equals(subject.people.index), "assess gives another index")
-    odd = sorted(set(told["status"]) - set(STATUSES))
-    subject.require(not odd, f"assess gives the status {odd}")
+    """`assess` returns the right status, scores, cost and number of changes of each row."""
+    found = subject.fitted.assess(subject.people, subject.x_plus)
+    subject.require(found.index.equals(subject.people.index), "assess returns another index")
+    odd = sorted(set(found["status"]) - set(STATUSES))
+    subject.require(not odd, f"assess returns the unknown status {odd}")
     score, score_plus = example_score(subject.people), example_score(subject.x_plus)
-    subject.require(np.allclose(told["score"], score), "assess gives other scores than h")
-    subject.require(np.allclose(told["score_plus"], score_plus), "and of x_plus, too")
-    status = told["status"].to_numpy()
+    subject.require(np.allclose(found["score"], score), "assess returns wrong scores of x")
     subject.require(
-        ((score > 0.5) == (status == "already-accepted")).all(), "'already-accepted' is misplaced"
+        np.allclose(found["score_plus"], score_plus), "assess returns wrong scores of x_plus"
+    )
+    status = found["status"].to_numpy()
+    subject.require(
+        ((score > 0.5) == (status == "already-accepted")).all(),
+        "assess returns 'already-accepted' for the wrong rows",
     )
     helped = (score <= 0.5) & (score_plus > 0.5)
-    subject.require((helped == (status == "ok")).all(), "'ok' is misplaced")
+    subject.require((helped == (status == "ok")).all(), "assess returns 'ok' for the wrong rows")
     a, b = subject.people, subject.x_plus
     changes = np.sum([changed(a[c], b[c]) for c in a.columns], axis=0)
-    subject.require((told["changes"] == changes).all(), "'changes' is not the number of changes")
-    subject.require(((told["cost"] > 0) == (told["changes"] > 0)).all(), "'cost' is misplaced")
+    subject.require((found["changes"] == changes).all(), "'changes' is not the number of changes")
+    subject.require(
+        ((found["cost"] > 0) == (found["changes"] > 0)).all(), "'cost' and 'changes' disagree"
+    )
     worse = b.copy()
     worse["age"] += 1
     broken = subject.fitted.assess(a, worse)["status"].to_numpy()[score <= 0.5]
-    subject.require((broken == "rule-broken").all(), "assess does not see a broken rule")
+    subject.require((broken == "rule-broken").all(), "assess does not report a broken rule")
 
 
 def check_plans(subject: Subject) -> None:
-    """Carried out in original units, every plan is accepted by h and breaks no rule; the plans of
-    one person differ in what they change, and who has none is told why."""
+    """h accepts every plan in original units, and no plan breaks a rule. The plans of a person
+    change different features, and a person without a plan gets a reason."""
     plans = subject.fitted.plans(subject.people, 3)
-    subject.require(len(plans) == len(subject.people), "plans leaves people out")
+    subject.require(len(plans) == len(subject.people), "plans does not return one plan per person")
     accepted = subject.h.accepts(subject.people)
     for i, plan in enumerate(plans):
         who = f"{plan.person!r}"
         subject.require(
-            (plan.status == "already-accepted") == accepted[i], f"the status of {who} is wrong"
+            (plan.status == "already-accepted") == accepted[i],
+            f"plans returns the wrong status for {who}",
         )
         subject.require(plan.reason or plan.every, f"{who} has neither a plan nor a reason")
         kinds = [tuple(change.feature.name for change in each.changes) for each in plan.every]
-        subject.require(len(set(kinds)) == len(kinds), f"two plans of {who} change the same")
+        subject.require(
+            len(set(kinds)) == len(kinds), f"two plans of {who} change the same features"
+        )
         for each in plan.every:
             row = subject.people.iloc[[i]].copy()
             for change in each.changes:
                 name = change.feature.name
                 row[name] = pd.Series([change.after], row.index, dtype=row[name].dtype)
-            subject.require(subject.h.accepts(row).all(), f"h turns down a plan of {who}")
+            subject.require(subject.h.accepts(row).all(), f"h rejects a plan of {who}")
             subject.require_rules(subject.people.iloc[[i]], row, f"a plan of {who}")
 
 
-# ---- same person, same plan --------------------------------------------------------------------
+# ---- same person, same recourse ----------------------------------------------------------------
 
 
 def check_row_order(subject: Subject) -> None:
+    """The order of the rows has no effect."""
     order = np.random.default_rng(1).permutation(len(subject.people))
     mixed = subject.fitted.recourse(subject.people.iloc[order])
-    subject.require_equal(mixed, subject.x_plus.iloc[order], "the order of rows matters")
+    subject.require_equal(
+        mixed, subject.x_plus.iloc[order], "recourse depends on the order of rows"
+    )
 
 
 def check_column_order(subject: Subject) -> None:
-    """Columns in another order give the same values, in that other order."""
+    """The order of the columns has no effect on the values."""
     columns = list(subject.people.columns[::-1])
     turned = subject.fitted.recourse(subject.people[columns])
-    subject.require_equal(turned, subject.x_plus[columns], "the order of columns matters")
+    subject.require_equal(
+        turned, subject.x_plus[columns], "recourse depends on the order of columns"
+    )
 
 
 def check_subset(subject: Subject) -> None:
-    """A subset of the rows gets the very rows it gets within the whole table."""
+    """A subset of the rows gets the same recourse as in the whole table."""
     for part in (subject.people.iloc[::2], subject.people.iloc[-7:]):
         subject.require_equal(
             subject.fitted.recourse(part),
             subject.x_plus.loc[part.index],
-            f"{len(part)} of {len(subject.people)} rows get other rows than in the whole table",
+            f"{len(part)} of {len(subject.people)} rows get other recourse than in the whole table",
         )
 
 
 def check_larger_table(subject: Subject) -> None:
-    """And so does a table that holds many others: more than one chunk of any size."""
+    """Rows get the same recourse in a much larger table, which needs several chunks."""
     others = make_example(seed=1, rows=20, people=1200).people
     whole = pd.concat([others.set_axis(range(len(others)), axis="index"), subject.people])
     for column in subject.people.columns:
@@ -719,57 +804,69 @@ def check_larger_table(subject: Subject) -> None:
     subject.require_equal(
         subject.fitted.recourse(whole).iloc[len(others) :].set_axis(subject.people.index),
         subject.x_plus,
-        "rows get other rows in a larger table",
+        "rows get other recourse in a larger table",
     )
 
 
 def check_single_row(subject: Subject) -> None:
+    """A single row gets the same recourse as in the whole table."""
     rejected = np.flatnonzero(~subject.h.accepts(subject.people))
     for i in rejected[:5]:
         subject.require_equal(
             subject.fitted.recourse(subject.people.iloc[[i]]),
             subject.x_plus.iloc[[i]],
-            "a row by itself gets another row than in the whole table",
+            "a single row gets other recourse than in the whole table",
         )
 
 
 def check_duplicates(subject: Subject) -> None:
-    """The same person twice gets the same plan twice."""
+    """Two copies of a person get the same recourse."""
     twice = pd.concat([subject.people, subject.people.iloc[::-1]])
     answer = subject.fitted.recourse(twice)
     n = len(subject.people)
-    subject.require_equal(answer.iloc[:n], subject.x_plus, "duplicates change what others get")
-    subject.require_equal(answer.iloc[n:].iloc[::-1], subject.x_plus, "duplicates get other rows")
+    subject.require_equal(
+        answer.iloc[:n], subject.x_plus, "duplicates change the recourse of others"
+    )
+    subject.require_equal(
+        answer.iloc[n:].iloc[::-1], subject.x_plus, "duplicates get different recourse"
+    )
 
 
 def check_same_seed(subject: Subject) -> None:
-    """Two fits with one seed give the same recourse, whatever the global random state."""
+    """Two fits with the same random_state give the same recourse, for any global state."""
     subject.require_equal(
-        subject.refit.x_plus, subject.x_plus, "the same seed, fitted again, gives other rows"
+        subject.refit.x_plus,
+        subject.x_plus,
+        "a second fit with the same random_state gives other recourse",
     )
     subject.require_equal(
-        subject.fitted.recourse(subject.people), subject.x_plus, "a second call gives other rows"
+        subject.fitted.recourse(subject.people),
+        subject.x_plus,
+        "a second call gives other recourse",
     )
 
 
 def check_other_seed(subject: Subject) -> None:
-    """Another seed may give other rows; they keep the rules as well."""
+    """With another random_state, the recourse may differ but breaks no rule."""
     other = subject.new(random_state=7)
     subject.fit(other)
-    subject.require_rules(subject.people, other.recourse(subject.people), "recourse with seed 7")
+    subject.require_rules(
+        subject.people, other.recourse(subject.people), "recourse with random_state 7"
+    )
 
 
 def check_global_random_state(subject: Subject) -> None:
+    """`fit` and `recourse` do not use the global random states of numpy and torch."""
     subject.require(
         not subject.refit.touched, f"fit or recourse draws from the global {subject.refit.touched}"
     )
 
 
-# ---- what is refused ---------------------------------------------------------------------------
+# ---- wrong arguments ---------------------------------------------------------------------------
 
 
 def check_bad_tables(subject: Subject) -> None:
-    """A table that does not fit the schema is a UserError in `recourse` and in `fit`."""
+    """`recourse` and `fit` raise a UserError for a table that does not fit the schema."""
     method, new, y = subject.fitted, subject.new(), subject.example.y
     for what, spoil in BAD_TABLES.items():
         people, X = spoil(subject.people), spoil(subject.example.X)
@@ -787,88 +884,106 @@ def _infinite(X: pd.DataFrame) -> pd.DataFrame:
 
 BAD_TABLES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "a table without a column": lambda X: X.drop(columns="debt"),
-    "a table with a column too many": lambda X: X.assign(extra=1),
+    "a table with an extra column": lambda X: X.assign(extra=1),
     "an empty table": lambda X: X.iloc[:0],
     "an unseen category": _unseen,
     "an infinite value": _infinite,
-    "a missing value where there is none": lambda X: X.assign(years=np.nan),
-    "text in a number": lambda X: X.assign(debt="much"),
+    "a missing value in a column without missing values": lambda X: X.assign(years=np.nan),
+    "text in a number column": lambda X: X.assign(debt="much"),
     "a numpy array": lambda X: X.to_numpy(),
 }
 
 
 def check_bad_outcomes(subject: Subject) -> None:
-    """Outcomes of another length, missing ones, and ones of which none is named favourable."""
+    """`fit` raises for y of another length, with missing values, or without a favourable one."""
     X, y, new = subject.example.X, subject.example.y, subject.new()
-    subject.refuses(lambda: new.fit(X, y.iloc[:-1]), "fit with y too short")
-    subject.refuses(lambda: new.fit(X, y.astype(float).replace(1.0, np.nan)), "fit with y missing")
-    subject.refuses(lambda: new.fit(X, y.map({0: "bad", 1: "good"})), "fit with y in words")
+    subject.refuses(lambda: new.fit(X, y.iloc[:-1]), "fit with a short y")
+    subject.refuses(
+        lambda: new.fit(X, y.astype(float).replace(1.0, np.nan)), "fit with missing values in y"
+    )
+    subject.refuses(
+        lambda: new.fit(X, y.map({0: "bad", 1: "good"})),
+        "fit with text as y and no favourable outcome",
+    )
 
 
 def check_request(subject: Subject) -> None:
-    """An option that the method does not have is a UserError, also where nobody needs recourse."""
+    """`recourse` raises a UserError for an unknown option, even if nobody needs recourse."""
     accepted = subject.people[subject.h.accepts(subject.people)]
     for people in (subject.people, accepted):
         subject.refuses(
             partial(subject.fitted.recourse, people, no_such_option=1),
-            "recourse with an option it does not have",
+            "recourse with an unknown option",
         )
 
 
 def check_one_outcome(subject: Subject) -> None:
-    """A classifier that accepts nobody is a UserError: there is nobody to learn from."""
+    """`fit` raises a UserError if the classifier accepts nobody."""
     method = subject.new().set_params(classifier=lambda X: np.full(len(X), 0.1))
     subject.refuses(lambda: subject.fit(method), "fit with a classifier that accepts nobody")
-    subject.refuses(lambda: fit_quietly(method, subject.example.X), "and with no outcomes either")
+    subject.refuses(
+        lambda: fit_quietly(method, subject.example.X),
+        "fit without outcomes and with such a classifier",
+    )
 
 
 # ---- generative methods -----------------------------------------------------------------------
 
 
 def check_sample(subject: Subject) -> None:
-    """`sample`, where there is one: n draws a row, indexed (row, draw), all within the rules."""
+    """`sample`, if it exists, returns n draws per row with the index (row, draw); all keep the
+    rules."""
     if not hasattr(subject.fitted, "sample"):
         return
     people = subject.people.iloc[:20]
     draws = subject.fitted.sample(people, 3)
     expected = pd.MultiIndex.from_product([people.index, range(3)], names=["row", "draw"])
-    subject.require(draws.index.equals(expected), "sample is not indexed (row, draw)")
-    subject.require(list(draws.index.names) == ["row", "draw"], "the levels are not row and draw")
+    subject.require(draws.index.equals(expected), "sample does not return the index (row, draw)")
+    subject.require(
+        list(draws.index.names) == ["row", "draw"],
+        "the index levels of sample are not named row and draw",
+    )
     repeated = people.iloc[np.repeat(np.arange(len(people)), 3)].set_axis(expected)
     for column in people.columns:
         subject.require(
             column in draws and draws[column].dtype == people[column].dtype,
-            f"sample loses the column or dtype of '{column}'",
+            f"sample changes the dtype of '{column}' or drops it",
         )
     subject.require_rules(repeated, draws, "sample")
     turned = subject.fitted.sample(people[list(people.columns[::-1])], 3)
     subject.require_equal(
-        turned, draws[list(people.columns[::-1])], "the order of columns matters in sample"
+        turned, draws[list(people.columns[::-1])], "sample depends on the order of columns"
     )
     part = subject.fitted.sample(people.iloc[5:9], 3)
     subject.require_equal(part, draws.loc[expected[15:27]], "a subset of the rows gets other draws")
 
 
 def check_log_prob(subject: Subject) -> None:
-    """`log_prob`, where there is one: a log mass a row, minus infinity where a rule forbids."""
+    """`log_prob`, if it exists, returns one log-probability per row, and -inf for a broken rule."""
     if not hasattr(subject.fitted, "log_prob"):
         return
     x, x_plus = subject.people, subject.x_plus
     mass = subject.fitted.log_prob(x_plus, given=x)
-    subject.require(isinstance(mass, pd.Series), f"log_prob gave a {type(mass).__name__}")
-    subject.require(mass.index.equals(x.index), "log_prob gives another index")
-    subject.require((mass <= 1e-6).all(), f"a probability of {np.exp(mass.max())} is above one")
+    subject.require(isinstance(mass, pd.Series), f"log_prob returns a {type(mass).__name__}")
+    subject.require(mass.index.equals(x.index), "log_prob returns another index")
+    subject.require(
+        (mass <= 1e-6).all(), f"log_prob returns a probability of {np.exp(mass.max())}, above 1"
+    )
     rejected = ~subject.h.accepts(x)
-    subject.require(np.isfinite(mass[rejected]).all(), "recourse gave a row that has no mass")
+    subject.require(np.isfinite(mass[rejected]).all(), "recourse returns a row with probability 0")
     older = x_plus.assign(age=x_plus["age"] + 1)
     forbidden = subject.fitted.log_prob(older, given=x)
-    subject.require((forbidden == -np.inf).all(), "a broken rule has mass")
+    subject.require(
+        (forbidden == -np.inf).all(),
+        "log_prob gives a row that breaks a rule a probability above 0",
+    )
     part = subject.fitted.log_prob(x_plus.iloc[:5], given=x.iloc[:5])
     subject.require(
-        np.allclose(part, mass.iloc[:5], atol=1e-4), "log_prob depends on the rows beside"
+        np.allclose(part, mass.iloc[:5], atol=1e-4), "log_prob of a row depends on other rows"
     )
     subject.refuses(
-        lambda: subject.fitted.log_prob(x_plus.iloc[:3], given=x), "log_prob of unequal lengths"
+        lambda: subject.fitted.log_prob(x_plus.iloc[:3], given=x),
+        "log_prob of tables with different lengths",
     )
 
 

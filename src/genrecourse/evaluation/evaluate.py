@@ -1,10 +1,10 @@
-"""The protocol: one case (data, labels, h, judge, people) for a seed, and how a method is scored.
+"""The protocol: make a case (data, labels, h, judge, people) from a seed, and score a method on it.
 
-A seed decides the forest, the drawn labels, h, the test rows and the method. `nested=True` makes
-the same case from training rows alone, for development: nothing of it touches a test row.
+The seed decides the forest, the drawn labels, h, the test rows and the method. With `nested=True`
+the case is made from training rows only, for development: it uses no test row.
 
-`measure` gives one number a person and metric, `evaluate` the tidy rows of one run, and
-`base_rates` what accepted people themselves would get, to read those rows by.
+`measure` returns one number per person and metric. `evaluate` returns the tidy rows of one run.
+`base_rates` returns what accepted people themselves get, as a reference for these rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pandas as pd
 
 from genrecourse.data.datasets import Dataset, load_dataset
 from genrecourse.errors import UserError
-from genrecourse.evaluation.gold import TrueJudge, Witnesses
+from genrecourse.evaluation.gold import GoldJudge, TrueJudge, Witnesses
 from genrecourse.evaluation.metrics import METRICS, Outcome
 from genrecourse.genre.pairs import cost_blocks
 from genrecourse.genre.targets import make_targets
@@ -29,15 +29,15 @@ from genrecourse.model.classifier import Classifier, MLPConfig, fit_mlp
 from genrecourse.rules.book import RuleBook
 from genrecourse.rules.problem import reading, same_layout
 from genrecourse.table.cost import Cost
-from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder
+from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.table.schema import Feature, Schema
 from genrecourse.trust.judge import CrossFittedJudge, Judge, fit_lof
 from genrecourse.trust.neighbours import Neighbours
 
-# Streams of random numbers of a case, apart from those that a method makes of the same seed: a
-# verifier that holds retrained copies of h must not hold the very copies that judge it.
+# Random streams of a case. They differ from the streams that a method makes from the same seed: the
+# retrained models of a verifier must not be the retrained models that evaluate it.
 PROTOCOL, NESTED, RETRAINED, ACCEPTED = 1, 2, 71_993, 71_999
-OTHER_HIDDEN = ((32, 32), (64, 64))  # layers of an h of other architecture: the first that differs
+OTHER_HIDDEN = ((32, 32), (64, 64))  # another architecture of h: the first that differs
 LOF_NEIGHBOURS = 20
 BASE_ROWS = 1000
 BASE_METRICS = (
@@ -53,12 +53,18 @@ BASE_METRICS = (
     "retrained_bootstrap",
     "retrained_architecture",
 )
-NO_SUCH_LEVEL = -1.0  # in F: a cell that holds none of its feature's categories
+NO_SUCH_LEVEL = -1.0  # in F: the cell has none of the categories of its feature
 
 
 @dataclass(frozen=True)
 class Case:
-    """What the protocol hands out. A method may see X, y, h and schema; the rest is for us."""
+    """Everything about one evaluation. A method may see only X, y, h and schema.
+
+    >>> from genrecourse.evaluation.examples import example_case
+    >>> case = example_case()
+    >>> len(case.X), len(case.people), case.h.accepts(case.people).tolist()
+    (6, 3, [False, False, False])
+    """
 
     name: str
     seed: int
@@ -71,17 +77,23 @@ class Case:
     encoder: TableEncoder
     h_accuracy: float  # on drawn test labels
     h_config: MLPConfig  # how h was trained
-    judge_rows: Array  # of Z, training and test: what the gold judge was fitted on ...
-    judge_labels: np.ndarray  # ... and their real outcomes
+    judge_rows: Array  # rows of Z, training and test, on which the gold judge was fitted
+    judge_labels: np.ndarray  # the real outcomes of these rows
 
 
 def with_schema(case: Case, schema: Schema) -> Case:
-    """The same case for methods that are held to other rules; its judge reads the same columns."""
+    """Return the case with other rules; the judge must be able to read the same columns.
+
+    >>> from genrecourse.evaluation.examples import example_case
+    >>> case = example_case()
+    >>> with_schema(case, case.schema.with_feature("job", role="immutable")).schema["job"].role
+    'immutable'
+    """
     encoder = TableEncoder(schema).fit(case.X)
     if not same_layout(encoder, case.encoder):
         raise UserError(
-            f"the judge of '{case.name}' cannot read rows by this schema: it lays features out "
-            "otherwise than the data set's; keep its names, kinds and categories"
+            f"the judge of '{case.name}' cannot read rows of this schema; keep the names, kinds "
+            "and categories of the features of the data set"
         )
     return replace(case, schema=schema, encoder=encoder)
 
@@ -94,14 +106,24 @@ def make_case(
     nested: bool = False,
     h_config: MLPConfig | None = None,
 ) -> Case:
-    """Sections 1-4 of the protocol. rows: how many rejected test rows; None: all of them."""
+    """Return the case of a data set and a seed (sections 1-4 of the protocol).
+
+    name: a data set of `load_dataset`.
+    rows: how many rejected test rows; None: all of them.
+    nested: use training rows only, for development.
+    h_config: how h is trained; None: as the data set recommends.
+
+    >>> case = make_case("german", seed=0, rows=50)  # doctest: +SKIP
+    >>> len(case.people)  # doctest: +SKIP
+    50
+    """
     data = load_dataset(name, seed=seed)
     X_train, y_train, X_test, y_test = _parts(data, seed, nested)
     encoder = TableEncoder(data.schema).fit(X_train)
     Z_train, Z_test = encoder.encode(X_train), encoder.encode(X_test)
     judge_rows, judge_labels = np.concatenate([Z_train, Z_test]), np.concatenate([y_train, y_test])
-    judge = Judge(seed)
-    if data.truth is not None:  # validity is exact, and no forest need stand in for it
+    judge: Judge = GoldJudge(seed)
+    if data.truth is not None:  # the true probability is known, so no forest is needed
         judge = TrueJudge(data.truth, encoder, X_train)
     judge.fit(judge_rows, judge_labels)
     rng = np.random.default_rng([seed, PROTOCOL])
@@ -144,7 +166,12 @@ def _parts(
 
 
 def witnesses(case: Case) -> Witnesses:
-    """Those whom the further metrics ask. It trains h three times and 25 forests: once a case."""
+    """Return the witnesses of a case; this trains h three times and 25 forests.
+
+    >>> found = witnesses(make_case("german", seed=0))  # doctest: +SKIP
+    >>> sorted(found.retrained)  # doctest: +SKIP
+    ['architecture', 'bootstrap', 'seed']
+    """
     cost = Cost(case.encoder)
     accepted = np.unique(case.judge_rows[case.judge.valid(case.judge_rows)], axis=0)
     out_of_fold = CrossFittedJudge(
@@ -161,7 +188,7 @@ def witnesses(case: Case) -> Witnesses:
 
 
 def _retrained(case: Case) -> Iterable[tuple[str, Classifier]]:
-    """h as it would be after another day's training: the recipe stays, one thing differs."""
+    """Yield models that were trained like h, with one difference each."""
     rng = np.random.default_rng([case.seed, RETRAINED])
     rows = rng.integers(len(case.X), size=len(case.X))
     hidden = next(layers for layers in OTHER_HIDDEN if layers != case.h_config.hidden)
@@ -177,11 +204,17 @@ def _retrained(case: Case) -> Iterable[tuple[str, Classifier]]:
 
 @dataclass(frozen=True)
 class Decision:
-    """h's decision on rows of a case's Z, also where h has a scale of its own."""
+    """h's decision on rows of a case's Z, even if h itself uses another encoding.
+
+    >>> from genrecourse.evaluation.examples import example_case
+    >>> case = example_case()
+    >>> Decision(case.h, case.encoder, case.X.head(1))(case.encoder.encode(case.X))
+    array([False,  True, False,  True,  True,  True])
+    """
 
     h: Classifier
     encoder: TableEncoder
-    like: pd.DataFrame  # lends its dtypes
+    like: pd.DataFrame  # a table with the dtypes that h expects
 
     def __call__(self, Z: Array) -> np.ndarray:
         return self.h.score_encoded(Z, self.encoder, self.like) > self.h.cutoff
@@ -200,21 +233,25 @@ def measure(
     witnesses: Witnesses | None = None,
     log_prob: Any = None,
 ) -> dict[str, np.ndarray]:
-    """One number a person for each metric that can be told.
+    """Return (N,) numbers for each metric, one per person; metrics that are only NaN are left out.
 
-    X_plus: one row for each of the case's people, in their order; NaN throughout where a method
-    gave none. log_prob: (N,) log R_theta(x_plus | x), of a method that has a density. Without
-    witnesses, what asks them is left out.
+    X_plus: one row per person of the case, in their order; only NaN if the method found nothing.
+    witnesses: without them, the metrics that need them are left out.
+    log_prob: (N,) log R_theta(x_plus | x), if the method has a density.
+
+    >>> from genrecourse.evaluation.examples import ANSWERS, example_case
+    >>> measure(example_case(), ANSWERS)["cost"].round(2)
+    array([0.5 , 1.05,  nan])
     """
     if len(X_plus) != len(case.people):
         raise UserError(
-            f"X_plus has {len(X_plus)} rows for {len(case.people)} people; give one row each, NaN "
-            "throughout where there is no recourse"
+            f"X_plus has {len(X_plus)} rows for {len(case.people)} people; it needs one row per "
+            "person, with only NaN if there is no recourse"
         )
     outcome = _outcome(
         case, case.encoder.features(case.people), _read(case, X_plus), witnesses, log_prob
     )
-    return _told(outcome, METRICS)
+    return _known(outcome, METRICS)
 
 
 def _outcome(
@@ -230,17 +267,22 @@ def _outcome(
     )
 
 
-def _told(outcome: Outcome, names: Iterable[str]) -> dict[str, np.ndarray]:
+def _known(outcome: Outcome, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Return the metrics that have a number for at least one person."""
     values = {name: METRICS[name][0](outcome) for name in names}
     return {name: v for name, v in values.items() if not np.isnan(v).all()}
 
 
 def _read(case: Case, X_plus: pd.DataFrame) -> Array:
-    """F of x_plus. What the encoder would refuse counts against the method and does not end the
-    run: NaN for a cell with nothing to read in it, NO_SUCH_LEVEL for a level that does not exist.
+    """Return F of x_plus, also for cells that the encoder would refuse.
+
+    Such cells count against the method and do not end the run: a cell without a readable value
+    becomes NaN, and an unknown level becomes NO_SUCH_LEVEL.
     """
     if sorted(X_plus.columns) != sorted(case.schema.names):
-        raise UserError(f"X_plus has the columns {list(X_plus.columns)}, not {case.schema.names}")
+        raise UserError(
+            f"X_plus has the columns {list(X_plus.columns)}; it must have {case.schema.names}"
+        )
     table, shape = {}, (len(X_plus), len(case.schema))
     gone, unknown = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
     for j, feature in enumerate(case.schema):
@@ -248,7 +290,7 @@ def _read(case: Case, X_plus: pd.DataFrame) -> Array:
         gone[:, j] = cells.isna()
         if feature.is_category:
             unknown[:, j] = ~gone[:, j] & ~cells.isin(feature.categories).to_numpy()
-        # x's own cell stands in, which can be read
+        # the encoder reads x's own cell instead; the result is overwritten below
         table[feature.name] = cells.where(~(gone | unknown)[:, j], own)
     F_plus = case.encoder.features(pd.DataFrame(table))
     F_plus[gone], F_plus[unknown] = np.nan, NO_SUCH_LEVEL
@@ -256,7 +298,7 @@ def _read(case: Case, X_plus: pd.DataFrame) -> Array:
 
 
 def _cells(feature: Feature, X: pd.DataFrame) -> pd.Series:
-    """One column as floats, or as any objects; what is no number is missing."""
+    """Return a category as objects, and a number as floats; text in a number becomes NaN."""
     column = X[feature.name].reset_index(drop=True)
     if feature.is_category:
         return column.astype(object)
@@ -270,14 +312,23 @@ def _cells(feature: Feature, X: pd.DataFrame) -> pd.Series:
 def evaluate(
     method: Method, case: Case, witnesses: Witnesses | None = None, *, name: str | None = None
 ) -> pd.DataFrame:
-    """Tidy rows of one run: dataset, method, params, seed, metric, value, n and sd.
+    """Return the tidy rows of one run: dataset, method, params, seed, metric, value, n and sd.
 
-    method: built around `case.h`; fitted here, on the case's training rows and drawn outcomes, if
-    it is not fitted yet. name: what to call it; None: its class.
+    method: made with `case.h`. If it is not fitted yet, it is fitted on the training rows and the
+        drawn outcomes of the case.
+    witnesses: for the metrics that need them.
+    name: the name in the column `method`; None: the name of the class.
 
-    value is the mean over the n people of whom the metric can be told, sd the standard deviation
-    between them. Two more rows have times: `fit_seconds`, if it was fitted here, n training rows,
-    and `row_seconds`, a mean over people.
+    `value` is the mean over the n people for whom the metric is known, `sd` their standard
+    deviation. Two more rows have times: `fit_seconds` if the method was fitted here (n: training
+    rows), and `row_seconds`, a mean over people.
+
+    >>> from genrecourse.evaluation.examples import example_case
+    >>> from genrecourse.methods import METHODS
+    >>> case = example_case()
+    >>> found = evaluate(METHODS["nnr"](case.h, case.schema), case)
+    >>> found.set_index("metric").loc["h_valid", "value"].item()
+    1.0
     """
     took: dict[str, tuple[float, int]] = {}
     if not getattr(method, "_fitted", False):
@@ -301,26 +352,37 @@ def evaluate(
 
 
 def _check_same_h(method: Method, case: Case) -> None:
-    """Recourse around another model than the one that it is judged by would mean nothing."""
+    """Raise if the method uses another model than the case: its metrics would mean nothing."""
     h = method.classifier_
     if not np.allclose(h.score(case.people), case.h.score(case.people), atol=1e-6):
         raise UserError(
-            f"evaluate: this {type(method).__name__} is built around another classifier than the "
-            "case; make it with METHODS[name](case.h, case.schema)"
+            f"evaluate: this {type(method).__name__} uses another classifier than the case; make "
+            "it with METHODS[name](case.h, case.schema)"
         )
 
 
 def params_of(method: Method) -> str:
-    """A method's own parameters as JSON, so that they can stand in a cell of a table."""
+    """Return a method's own parameters as JSON text, for one cell of a table.
+
+    >>> from genrecourse.methods import METHODS
+    >>> params_of(METHODS["growing_spheres"](n_draws=50))
+    '{"n_draws": 50, "sparse": true, "step": 0.2}'
+    """
     params = method.get_params(deep=False)
-    own = {k: v for k, v in params.items() if k not in ("classifier", "schema", "seed", "progress")}
+    given = ("classifier", "schema", "random_state", "progress")  # by the case
+    own = {k: v for k, v in params.items() if k not in given}
     plain = {k: asdict(v) if is_dataclass(v) else v for k, v in own.items()}  # type: ignore[arg-type]
     return json.dumps(plain, sort_keys=True, default=repr)
 
 
 def tidy(values: Mapping[str, np.ndarray], **labels: Any) -> pd.DataFrame:
-    """One row a metric: the labels, metric, value, n and sd. A NaN is nobody's number: n leaves it
-    out, and says so."""
+    """Return one row per metric: the labels, metric, value (the mean), n and sd.
+
+    NaNs are excluded; n counts the rest.
+
+    >>> tidy({"cost": np.array([0.5, 1.5, np.nan])}, method="nnr").to_dict("records")
+    [{'method': 'nnr', 'metric': 'cost', 'value': 1.0, 'n': 2, 'sd': 0.5}]
+    """
     rows = []
     for metric, of_people in values.items():
         known = of_people[~np.isnan(of_people)]
@@ -333,11 +395,15 @@ def tidy(values: Mapping[str, np.ndarray], **labels: Any) -> pd.DataFrame:
 def base_rates(
     case: Case, witnesses: Witnesses | None = None, *, rows: int = BASE_ROWS
 ) -> pd.DataFrame:
-    """What people who were accepted get on the same metrics, in `evaluate`'s rows.
+    """Return the metrics of accepted people, as rows of `evaluate`.
 
-    They are training rows whose outcome was favourable and whom gold judge and h accept, a sample
-    of at most `rows`. The judges' own rows among them: a copy of such a row gets just as much, and
-    nobody could ask more of a plan.
+    The people are a sample of at most `rows` training rows with a favourable outcome that the gold
+    judge and h accept. The judge has seen these rows, so their values are an upper reference: a
+    plan that copies such a row gets the same values.
+
+    >>> from genrecourse.evaluation.examples import example_case
+    >>> base_rates(example_case()).set_index("metric")["value"].round(2).to_dict()
+    {'val': 1.0, 'soft_val': 0.85, 'lof': 1.0, 'noise': 1.0, 'h_noise': 1.0}
     """
     Z = case.encoder.encode(case.X)
     genuine = np.flatnonzero((case.y == 1) & case.judge.valid(Z) & _decides(case, case.h)(Z))
@@ -349,7 +415,7 @@ def base_rates(
     rng = np.random.default_rng([case.seed, ACCEPTED])
     F = case.encoder.to_features(Z[rng.permutation(genuine)[:rows]])
     return tidy(
-        _told(_outcome(case, F, F, witnesses), BASE_METRICS),
+        _known(_outcome(case, F, F, witnesses), BASE_METRICS),
         dataset=case.name,
         method="accepted rows",
         params="{}",
@@ -361,8 +427,14 @@ def base_rates(
 
 
 def ceiling(case: Case) -> pd.DataFrame:
-    """For each person the nearest training row that gold, LOF and h all accept. Reads the gold:
-    a bound on what copying rows can reach, never a method."""
+    """Return, for each person, the nearest training row that gold judge, LOF and h all accept.
+
+    This uses the gold judge. It is a bound on what copying training rows can reach, not a method.
+
+    >>> from genrecourse.evaluation.examples import example_case
+    >>> ceiling(example_case())["income"].to_dict()
+    {'Ada': 70.0, 'Ben': 80.0, 'Cem': 90.0}
+    """
     Z = case.encoder.encode(case.X)
     good = case.judge.valid(Z) & case.judge.inlier(Z) & case.h.accepts(case.X)
     rules = RuleBook.of_schema(case.encoder)
@@ -379,14 +451,17 @@ def ceiling(case: Case) -> pd.DataFrame:
 
 
 def summarise(values: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Each metric's mean over the people of whom it can be told; n: all of them."""
+    """Return the mean of each metric over the people for whom it is known; n counts all people.
+
+    >>> summarise({"cost": np.array([0.5, 1.5, np.nan])})
+    {'cost': 1.0, 'n': 3}
+    """
     return {name: float(np.nanmean(v)) for name, v in values.items()} | {
         "n": len(next(iter(values.values())))
     }
 
 
 __all__ = [
-    "TOLERANCE",
     "Case",
     "base_rates",
     "ceiling",

@@ -1,12 +1,15 @@
-"""One function a metric, and METRICS: name -> (function, direction).
+"""The metrics: one function each, and METRICS: name -> (function, direction).
 
-Every metric maps an `Outcome` (what one method did for N rejected people, and who judges it) to
-N numbers, one a person, so that a mean always has a denominator. A person without an x_plus that
-can be read counts as failed: 0 in every share, and NaN, which is no number at all, in an amount
-such as the cost. A metric that needs more than the outcome holds (witnesses, a log-likelihood) is
-NaN throughout. docs/metrics.md says what is weak about each.
+A metric takes an `Outcome` (what one method did for N rejected people, and the judge) and returns N
+numbers, one per person. If the x_plus of a person is absent or cannot be read, the person counts as
+failed: 0 in a share, and NaN in an amount such as the cost. If a metric needs something that the
+outcome does not have (witnesses or a log-likelihood), it returns only NaN. docs/metrics.md
+describes the weakness of each metric.
 
-SET_METRICS are the same for several plans a person (`PlanSets`).
+SET_METRICS are metrics of several plans per person (`PlanSets`).
+
+To add a metric, write a function and add one line to METRICS. The people of the examples are
+described in `evaluation/examples.py`.
 """
 
 from __future__ import annotations
@@ -25,18 +28,22 @@ from genrecourse.table.encoding import Array, TableEncoder, unchanged
 from genrecourse.table.noise import NOISE_SCALE, KeyedNoise
 from genrecourse.trust.judge import Judge
 
-N_NEIGHBOURS = 5  # of y_nn and knn_distance
-N_NOISE = 5  # noise vectors a person
-NOISE_SEED = 0  # fixed: each method meets the same noise
-DECIMALS = 9  # two rows that agree on so many decimals are one row
+N_NEIGHBOURS = 5  # for y_nn and knn_distance
+N_NOISE = 5  # noise vectors per person
+NOISE_SEED = 0  # fixed, so that every method gets the same noise
+DECIMALS = 9  # rows that agree to this many decimals count as equal
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Rejected people, what they were told, and who judges it.
+    """Rejected people, the x_plus that a method gave them, and the judge.
 
-    A row of F_plus that is NaN throughout is no answer. One with a level that does not exist, or
-    NaN where nothing can be missing, breaks a rule and cannot be read by anybody else.
+    A row of F_plus with only NaN is no answer. A row with an unknown level, or with NaN in a
+    feature that cannot be missing, breaks a rule and cannot be read by h and the judge.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> example_outcome().answered
+    array([ True,  True, False])
     """
 
     F: Array  # (N, d)
@@ -45,16 +52,16 @@ class Outcome:
     encoder: TableEncoder
     judge: Judge
     witnesses: Witnesses | None = None
-    log_prob: Array | None = None  # (N,) log R_theta(x_plus | x), of a method that has a density
+    log_prob: Array | None = None  # (N,) log R_theta(x_plus | x), if the method has a density
 
     @cached_property
     def answered(self) -> np.ndarray:
-        """(N,) booleans: the person was told something."""
+        """(N,) booleans: the person got an x_plus."""
         return np.asarray(~np.isnan(self.F_plus).all(axis=1))
 
     @cached_property
     def readable(self) -> np.ndarray:
-        """(N,) booleans: x_plus is a row of the table, whatever rules it breaks."""
+        """(N,) booleans: x_plus is a possible row of the table, even if it breaks a rule."""
         answer = self.answered.copy()
         for feature, value in zip(self.encoder.schema, self.F_plus.T, strict=True):
             gone = np.isnan(value)
@@ -68,25 +75,27 @@ class Outcome:
 
     @cached_property
     def before(self) -> Array:
-        """x as rows of Z."""
+        """(N, D) x as rows of Z."""
         return self.encoder.from_features(self.F)
 
     @cached_property
     def after(self) -> Array:
-        """x_plus as rows of Z; x itself where x_plus cannot be read."""
+        """(N, D) x_plus as rows of Z; x itself if x_plus cannot be read."""
         return self.encoder.from_features(np.where(self.readable[:, None], self.F_plus, self.F))
 
     @cached_property
     def noisy(self) -> Array:
-        """(N * N_NOISE, D): x_plus with noise, the same for every method."""
+        """(N * N_NOISE, D) x_plus with noise, the same noise for every method."""
         return with_noise(self.encoder, self.before, self.after)
 
     @cached_property
     def valid(self) -> np.ndarray:
+        """(N,) booleans: the judge calls x_plus valid."""
         return _once(self.judge.valid, self.after)
 
     @cached_property
     def inlier(self) -> np.ndarray:
+        """(N,) booleans: the judge calls x_plus an inlier."""
         return _once(self.judge.inlier, self.after)
 
     @cached_property
@@ -96,19 +105,24 @@ class Outcome:
 
     @cached_property
     def changed(self) -> np.ndarray:
-        """(N, d) booleans."""
+        """(N, d) booleans: the plan asks for a change of the feature."""
         return np.asarray(~unchanged(self.F, self.F_plus) & ~_follows(self.encoder))
 
     @cached_property
     def broken(self) -> dict[str, np.ndarray]:
-        """(N, d) booleans for each kind of rule."""
+        """(N, d) booleans for each kind of rule: the feature breaks it."""
         return RuleBook.of_schema(self.encoder).violations(self.F, self.F_plus)
 
 
 def with_noise(encoder: TableEncoder, before: Array, after: Array) -> Array:
-    """(n * N_NOISE, D): rows of Z with noise on each number; levels and what is missing stay.
+    """Return (n * N_NOISE, D): rows of Z with noise on each number that is not missing.
 
-    The noise is keyed by `before`, x itself, so that x meets the same noise whatever it was told.
+    The noise depends on `before` (x itself) only, so every method gets the same noise for x.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> outcome = example_outcome()
+    >>> with_noise(outcome.encoder, outcome.before, outcome.after).shape
+    (15, 5)
     """
     is_number = np.zeros(encoder.width, dtype=bool)
     gone = np.zeros(after.shape, dtype=bool)
@@ -124,30 +138,30 @@ def with_noise(encoder: TableEncoder, before: Array, after: Array) -> Array:
 
 
 def _follows(encoder: TableEncoder) -> np.ndarray:
-    """(d,) booleans: what moves by itself is no change that a plan asks for."""
+    """Return (d,) booleans: the feature changes by itself, so a plan does not ask for it."""
     return np.array([feature.follows for feature in encoder.schema])
 
 
 def _once(ask: Decides, Z: Array) -> np.ndarray:
-    """ask(Z), each distinct row asked once: many people are told the same x_plus."""
+    """Return ask(Z), computed once per distinct row: many people get the same x_plus."""
     distinct, place = np.unique(Z, axis=0, return_inverse=True)
     return np.asarray(ask(distinct)[place.reshape(-1)])
 
 
 def _share(outcome: Outcome, values: np.ndarray) -> Array:
-    """A share counts a person whose x_plus cannot be read as failed."""
+    """Return the values of a share: 0 if x_plus cannot be read."""
     return np.where(outcome.readable, values, 0.0)
 
 
 def _amount(outcome: Outcome, values: np.ndarray) -> Array:
-    """An amount is of an x_plus that can be read, and of no other."""
+    """Return the values of an amount: NaN if x_plus cannot be read."""
     return np.where(outcome.readable, values, np.nan)
 
 
 def _asks_witnesses(
     metric: Callable[[Outcome, Witnesses], Array],
 ) -> Callable[[Outcome], Array]:
-    """The metric; NaN throughout where nobody called the witnesses."""
+    """Return a metric that is NaN for everybody if the outcome has no witnesses."""
 
     @wraps(metric)
     def asked(outcome: Outcome) -> Array:
@@ -158,42 +172,77 @@ def _asks_witnesses(
     return asked
 
 
-# ---- the protocol's -------------------------------------------------------------------------
+# ---- the protocol ---------------------------------------------------------------------------
 
 
 def cost(outcome: Outcome) -> Array:
-    """L1 on the [0, 1] scale; a changed category counts 1."""
+    """Return the L1 distance on the [0, 1] scale; a changed category counts 1.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> cost(example_outcome()).round(2).tolist()
+    [0.5, 1.05, nan]
+    """
     return _amount(outcome, Cost(outcome.encoder)(outcome.before, outcome.after))
 
 
 def val(outcome: Outcome) -> Array:
-    """The judge gives the favourable outcome more than one half."""
+    """Return 1 if the judge gives the favourable outcome a probability above one half.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> val(example_outcome()).round(2).tolist()
+    [1.0, 1.0, 0.0]
+    """
     return _share(outcome, outcome.valid)
 
 
 def lof(outcome: Outcome) -> Array:
-    """The judge's local outlier factor calls x_plus an inlier among accepted rows."""
+    """Return 1 if the judge's local outlier factor calls x_plus an inlier of accepted rows.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> lof(example_outcome()).round(2).tolist()
+    [1.0, 0.0, 0.0]
+    """
     return _share(outcome, outcome.inlier)
 
 
 def score(outcome: Outcome) -> Array:
-    """Val + LOF - Cost / d; at most 2. Who has no x_plus has 0 of each."""
+    """Return Val + LOF - Cost / d, at most 2; 0 without an x_plus.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> score(example_outcome()).round(2).tolist()
+    [1.83, 0.65, 0.0]
+    """
     paid = np.nan_to_num(cost(outcome)) / outcome.F.shape[1]
     return val(outcome) + lof(outcome) - paid
 
 
 def h_valid(outcome: Outcome) -> Array:
-    """h accepts x_plus."""
+    """Return 1 if h accepts x_plus.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> h_valid(example_outcome()).round(2).tolist()
+    [1.0, 0.0, 0.0]
+    """
     return outcome.accepted.astype(float)
 
 
 def changes(outcome: Outcome) -> Array:
-    """How many features differ."""
+    """Return how many features differ.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> changes(example_outcome()).round(2).tolist()
+    [1.0, 2.0, nan]
+    """
     return np.where(outcome.answered, outcome.changed.sum(axis=1), np.nan)
 
 
 def success(outcome: Outcome) -> Array:
-    """h accepts x_plus and no rule of the schema is broken."""
+    """Return 1 if h accepts x_plus and it breaks no rule of the schema.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> success(example_outcome()).round(2).tolist()
+    [1.0, 0.0, 0.0]
+    """
     broken = np.any(list(outcome.broken.values()), axis=(0, 2))
     return (outcome.accepted & ~broken).astype(float)
 
@@ -202,7 +251,12 @@ def success(outcome: Outcome) -> Array:
 
 
 def violations(outcome: Outcome) -> Array:
-    """How many features break a rule of the schema."""
+    """Return how many features break a rule of the schema.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> violations(example_outcome()).round(2).tolist()
+    [0.0, 0.0, nan]
+    """
     broken = np.any(list(outcome.broken.values()), axis=0)
     return np.where(outcome.answered, broken.sum(axis=1), np.nan)
 
@@ -212,52 +266,97 @@ def _violations_of(kind: str, outcome: Outcome) -> Array:
 
 
 def violations_immutable(outcome: Outcome) -> Array:
-    """How many immutable features changed."""
+    """Return how many immutable features changed.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> violations_immutable(example_outcome()).round(2).tolist()
+    [0.0, 0.0, nan]
+    """
     return _violations_of("immutable", outcome)
 
 
 def violations_direction(outcome: Outcome) -> Array:
-    """How many features moved the way that is closed to them."""
+    """Return how many features moved in the forbidden direction.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> violations_direction(example_outcome()).round(2).tolist()
+    [0.0, 0.0, nan]
+    """
     return _violations_of("direction", outcome)
 
 
 def violations_range(outcome: Outcome) -> Array:
-    """How many numbers moved out of their range."""
+    """Return how many numbers left their range.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> violations_range(example_outcome()).round(2).tolist()
+    [0.0, 0.0, nan]
+    """
     return _violations_of("range", outcome)
 
 
 def violations_step(outcome: Outcome) -> Array:
-    """How many numbers moved farther than their largest step."""
+    """Return how many numbers moved farther than their largest step.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> violations_step(example_outcome()).round(2).tolist()
+    [0.0, 0.0, nan]
+    """
     return _violations_of("step", outcome)
 
 
 def violations_missing(outcome: Outcome) -> Array:
-    """How many features lost their value."""
+    """Return how many features lost their value.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> violations_missing(example_outcome()).round(2).tolist()
+    [0.0, 0.0, nan]
+    """
     return _violations_of("missing", outcome)
 
 
 def violations_category(outcome: Outcome) -> Array:
-    """How many features have a level that does not exist."""
+    """Return how many features have a level that does not exist.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> violations_category(example_outcome()).round(2).tolist()
+    [0.0, 0.0, nan]
+    """
     return _violations_of("category", outcome)
 
 
-# ---- valid, for whom else? ------------------------------------------------------------------
+# ---- validity by other models ---------------------------------------------------------------
 
 
 def soft_val(outcome: Outcome) -> Array:
-    """The judge's probability of the favourable outcome."""
+    """Return the judge's probability of the favourable outcome.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> soft_val(example_outcome()).round(2).tolist()
+    [0.7, 0.55, 0.0]
+    """
     return _share(outcome, _once(outcome.judge.probability, outcome.after))
 
 
 @_asks_witnesses
 def val_oof(outcome: Outcome, witnesses: Witnesses) -> Array:
-    """Forests that never saw the row nearest to x_plus give the favourable outcome over a half."""
+    """Return 1 if forests that did not see the row nearest to x_plus call it valid.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> val_oof(example_outcome()).round(2).tolist()
+    [1.0, 1.0, 0.0]
+    """
     return _share(outcome, _once(lambda Z: witnesses.out_of_fold(Z)[0], outcome.after) > 0.5)
 
 
 @_asks_witnesses
 def y_nn(outcome: Outcome, witnesses: Witnesses) -> Array:
-    """The share of the five training rows nearest to x_plus whose outcome was favourable."""
+    """Return the share of favourable outcomes among the five training rows nearest to x_plus.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> y_nn(example_outcome()).round(2).tolist()
+    [0.6, 0.6, 0.0]
+    """
 
     def share(Z: Array) -> Array:
         return witnesses.training.share(Z, witnesses.favourable, N_NEIGHBOURS)
@@ -267,44 +366,79 @@ def y_nn(outcome: Outcome, witnesses: Witnesses) -> Array:
 
 @_asks_witnesses
 def retrained_seed(outcome: Outcome, witnesses: Witnesses) -> Array:
-    """h trained again from another seed accepts x_plus."""
+    """Return 1 if h, trained again from another seed, accepts x_plus.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> retrained_seed(example_outcome()).round(2).tolist()
+    [1.0, 0.0, 0.0]
+    """
     return _share(outcome, witnesses.retrained["seed"](outcome.after))
 
 
 @_asks_witnesses
 def retrained_bootstrap(outcome: Outcome, witnesses: Witnesses) -> Array:
-    """h trained again on a bootstrap of the training rows accepts x_plus."""
+    """Return 1 if h, trained again on a bootstrap of the training rows, accepts x_plus.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> retrained_bootstrap(example_outcome()).round(2).tolist()
+    [1.0, 1.0, 0.0]
+    """
     return _share(outcome, witnesses.retrained["bootstrap"](outcome.after))
 
 
 @_asks_witnesses
 def retrained_architecture(outcome: Outcome, witnesses: Witnesses) -> Array:
-    """h trained again with other layers accepts x_plus."""
+    """Return 1 if h, trained again with other layers, accepts x_plus.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> retrained_architecture(example_outcome()).round(2).tolist()
+    [0.0, 0.0, 0.0]
+    """
     return _share(outcome, witnesses.retrained["architecture"](outcome.after))
 
 
 def noise(outcome: Outcome) -> Array:
-    """The share of noisy copies of x_plus that the judge finds valid."""
+    """Return the share of noisy copies of x_plus that the judge calls valid.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> noise(example_outcome()).round(2).tolist()
+    [1.0, 1.0, 0.0]
+    """
     return _share(outcome, outcome.judge.valid(outcome.noisy).reshape(-1, N_NOISE).mean(axis=1))
 
 
 def h_noise(outcome: Outcome) -> Array:
-    """The share of noisy copies of x_plus that h accepts."""
+    """Return the share of noisy copies of x_plus that h accepts.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> h_noise(example_outcome()).round(2).tolist()
+    [1.0, 0.0, 0.0]
+    """
     return _share(outcome, outcome.accepts(outcome.noisy).reshape(-1, N_NOISE).mean(axis=1))
 
 
-# ---- plausible, and like whom? ---------------------------------------------------------------
+# ---- plausibility ----------------------------------------------------------------------------
 
 
 @_asks_witnesses
 def lof_20(outcome: Outcome, witnesses: Witnesses) -> Array:
-    """An inlier by 20 neighbours among accepted rows, each of them counted once."""
+    """Return 1 for an inlier by 20 neighbours among the distinct accepted rows.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> lof_20(example_outcome()).round(2).tolist()
+    [1.0, 0.0, 0.0]
+    """
     return _share(outcome, _once(witnesses.lof.predict, outcome.after) == 1)
 
 
 @_asks_witnesses
 def knn_distance(outcome: Outcome, witnesses: Witnesses) -> Array:
-    """The mean cost of going on to the five nearest accepted rows, each of them counted once."""
+    """Return the mean cost from x_plus to the five nearest distinct accepted rows.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> knn_distance(example_outcome()).round(2).tolist()
+    [1.15, 1.63, nan]
+    """
 
     def distance(Z: Array) -> Array:
         return witnesses.accepted.mean_distance(Z, N_NEIGHBOURS)
@@ -313,7 +447,12 @@ def knn_distance(outcome: Outcome, witnesses: Witnesses) -> Array:
 
 
 def log_likelihood(outcome: Outcome) -> Array:
-    """log R_theta(x_plus | x), of a method that has a density."""
+    """Return log R_theta(x_plus | x), if the method has a density.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> log_likelihood(example_outcome()).round(2).tolist()
+    [-1.5, -4.0, nan]
+    """
     if outcome.log_prob is None:
         return np.full(len(outcome.F), np.nan)
     return _amount(outcome, outcome.log_prob)
@@ -321,33 +460,53 @@ def log_likelihood(outcome: Outcome) -> Array:
 
 @_asks_witnesses
 def copies(outcome: Outcome, witnesses: Witnesses) -> Array:
-    """x_plus, with x's own immutables, is a training row."""
+    """Return 1 if x_plus is equal to a training row, immutable features included.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> copies(example_outcome()).round(2).tolist()
+    [1.0, 0.0, 0.0]
+    """
     return _share(outcome, _once(witnesses.training.holds, outcome.after))
 
 
 @_asks_witnesses
 def nearest_row(outcome: Outcome, witnesses: Witnesses) -> Array:
-    """The cost of going on to the nearest training row."""
+    """Return the cost from x_plus to the nearest training row.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> nearest_row(example_outcome()).round(2).tolist()
+    [0.0, 0.55, nan]
+    """
     return _amount(outcome, _once(lambda Z: witnesses.training.nearest(Z)[0], outcome.after))
 
 
 def distinct(outcome: Outcome) -> Array:
-    """1 / (people who were told this same x_plus): the sum over people, which is mean * N, is the
-    number of distinct x_plus."""
-    rows = outcome.after[outcome.readable].round(DECIMALS) + 0.0  # -0.0 and 0.0 are one value
+    """Return 1 / (number of people with the same x_plus).
+
+    The sum over people, which is mean * N, is the number of distinct x_plus.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> distinct(example_outcome()).round(2).tolist()
+    [1.0, 1.0, 0.0]
+    """
+    rows = outcome.after[outcome.readable].round(DECIMALS) + 0.0  # turns -0.0 into 0.0
     _, place, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
     share = np.zeros(len(outcome.F))
     share[outcome.readable] = 1 / count[place.reshape(-1)]
     return share
 
 
-# ---- more than was needed --------------------------------------------------------------------
+# ---- needless changes ------------------------------------------------------------------------
 
 
 def redundancy(outcome: Outcome) -> Array:
-    """How many changes could be undone, one at a time, without losing h's decision.
+    """Return how many changes could be undone, one at a time, so that h still accepts.
 
-    Where h rejects x_plus there is no decision to lose: every change is redundant.
+    If h rejects x_plus, every change is redundant.
+
+    >>> from genrecourse.evaluation.examples import example_outcome
+    >>> redundancy(example_outcome()).round(2).tolist()
+    [0.0, 2.0, nan]
     """
     person, feature = np.nonzero(outcome.changed & outcome.accepted[:, None])
     kept = np.zeros(0)
@@ -392,26 +551,31 @@ METRICS: dict[str, tuple[Callable[[Outcome], Array], str]] = {
 }
 
 
-# ---- several plans a person ------------------------------------------------------------------
+# ---- several plans per person ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class PlanSets:
-    """Up to k plans for each of N people. Only valid ones count, and each distinct one once."""
+    """Up to k plans for each of N people; only valid plans count, and equal plans count once.
+
+    >>> from genrecourse.evaluation.examples import example_sets
+    >>> example_sets().counts.tolist()
+    [[True, True], [True, False]]
+    """
 
     F: Array  # (N, d)
     F_plus: Array  # (N, k, d)
-    valid: np.ndarray  # (N, k) booleans: a plan that holds; False also where there are fewer than k
+    valid: np.ndarray  # (N, k) booleans: the plan holds; False if a person has fewer than k plans
     encoder: TableEncoder
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """(N, k) booleans: valid, and no earlier plan of the person is the same."""
+        """(N, k) booleans: the plan is valid and differs from all earlier plans of the person."""
         return _first(self.valid, self._same_plan)
 
     @cached_property
     def changed(self) -> np.ndarray:
-        """(N, k, d) booleans."""
+        """(N, k, d) booleans: the plan asks for a change of the feature."""
         moved = ~unchanged(self.F[:, None, :], self.F_plus)
         return np.asarray(moved & ~_follows(self.encoder))
 
@@ -420,12 +584,12 @@ class PlanSets:
         return np.asarray(same.all(axis=1))
 
     def same_changes(self, i: int, j: int) -> np.ndarray:
-        """(N,) booleans: plans i and j change the same features."""
+        """Return (N,) booleans: plans i and j change the same features."""
         return np.asarray((self.changed[:, i] == self.changed[:, j]).all(axis=1))
 
 
 def _first(valid: np.ndarray, same: Callable[[int, int], np.ndarray]) -> np.ndarray:
-    """Valid plans that are the first of their kind; same(i, j): are plans i and j of one kind?"""
+    """Return (N, k) booleans: the plan is valid and no earlier valid plan is the `same`."""
     first = valid.copy()
     for i, j in combinations(range(valid.shape[1]), 2):
         first[:, j] &= ~(valid[:, i] & same(i, j))
@@ -433,14 +597,24 @@ def _first(valid: np.ndarray, same: Callable[[int, int], np.ndarray]) -> np.ndar
 
 
 def set_size(sets: PlanSets) -> Array:
-    """How many different valid plans a person can choose from."""
+    """Return how many different valid plans a person has.
+
+    >>> from genrecourse.evaluation.examples import example_sets
+    >>> set_size(example_sets()).round(2).tolist()
+    [2.0, 1.0]
+    """
     return sets.counts.sum(axis=1).astype(float)
 
 
 def pairwise_cost(sets: PlanSets) -> Array:
-    """The mean cost of going from one plan to another of the same person; 0 for a single plan."""
+    """Return the mean cost between two plans of the same person; 0 for a single plan.
+
+    >>> from genrecourse.evaluation.examples import example_sets
+    >>> pairwise_cost(example_sets()).round(2).tolist()
+    [1.1, 0.0]
+    """
     price = Cost(sets.encoder)
-    # a place that holds no plan may hold anything: x stands there instead
+    # F_plus is arbitrary where there is no plan: use x instead
     plans = np.where(sets.counts[..., None], sets.F_plus, sets.F[:, None, :])
     Z = [sets.encoder.from_features(plans[:, i]) for i in range(plans.shape[1])]
     total, pairs = np.zeros(len(sets.F)), np.zeros(len(sets.F))
@@ -452,7 +626,12 @@ def pairwise_cost(sets: PlanSets) -> Array:
 
 
 def distinct_changes(sets: PlanSets) -> Array:
-    """How many different sets of features the valid plans of a person change."""
+    """Return how many different sets of features the valid plans of a person change.
+
+    >>> from genrecourse.evaluation.examples import example_sets
+    >>> distinct_changes(example_sets()).round(2).tolist()
+    [2.0, 1.0]
+    """
     return _first(sets.valid, sets.same_changes).sum(axis=1).astype(float)
 
 

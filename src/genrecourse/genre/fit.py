@@ -156,7 +156,7 @@ def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> 
     targets, report["targets"] = find_targets(problem, rows, accepted, gamma, fitted, rng, settings)
 
     pairing = Pairing(problem, targets, gamma, settings)
-    drawn, watched = pairing.pair_up(rows, fitted), pairing.pair_up(rows, held)  # line 3
+    drawn, watched = pairing.pair_up(rows, fitted), pairing.pair_up(rows, held)  # Alg. 1, line 3
     report["pairs"] = report_pairs(problem, drawn, watched, (fitted, held))
     clock.lap("pairs")
     verifier = fit_verifier(problem, rows, seed) if settings.has_verifier else None
@@ -170,7 +170,7 @@ def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> 
 
     density = make_density(problem, rows, targets, settings)  # Alg. 1, line 2
     drawn_pairs, watched_pairs = lesson
-    report["training"] = train_density(  # lines 4-9
+    report["training"] = train_density(  # Alg. 1, lines 4-9
         problem, density, drawn_pairs, watched_pairs, gamma, settings
     )
     clock.lap("training")

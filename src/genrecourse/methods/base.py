@@ -110,7 +110,7 @@ class Method(Plannable, BaseEstimator, ABC):
         F_plus = self.problem_.encoder.to_features(found)[:, None, :]
         return Proposals(F_plus, 1, lambda: self._reason(Z))
 
-    # ---- the verbs --------------------------------------------------------------------------------
+    # ---- the verbs -------------------------------------------------------------------------------
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
         """Learn from a table. y: the outcomes in the data; None: h's own decisions stand in."""
@@ -195,7 +195,7 @@ class Method(Plannable, BaseEstimator, ABC):
             index=X.index,
         )
 
-    # ---- model files --------------------------------------------------------------------------------
+    # ---- model files -----------------------------------------------------------------------------
 
     def save(self, folder: str | os.PathLike[str], policy: Policy | None = None) -> None:
         """Write what was learned to a folder, as data: `genrecourse.load` reads it.
@@ -262,7 +262,7 @@ class Method(Plannable, BaseEstimator, ABC):
             return None
         return self.problem_.protected.hide_encoded(np.concatenate(self.verifier_.like_))
 
-    # ---- checks -------------------------------------------------------------------------------------
+    # ---- checks ----------------------------------------------------------------------------------
 
     def check_ready(self, verb: str, options: Mapping[str, Any]) -> None:
         """Raise an error if the method is not fitted or does not take an option at a request.
@@ -284,7 +284,7 @@ class Method(Plannable, BaseEstimator, ABC):
         return f"{type(self).__name__}.{verb}"
 
 
-# ---- parameters -----------------------------------------------------------------------------------
+# ---- parameters ----------------------------------------------------------------------------------
 
 
 def check_params(kind: type[Method], params: Mapping[str, Any]) -> None:
@@ -319,7 +319,7 @@ def _unpack_params(
     return params
 
 
-# ---- fit ------------------------------------------------------------------------------------------
+# ---- fit -----------------------------------------------------------------------------------------
 
 
 def _trained(method: Method, X: pd.DataFrame, y: Any, schema: Schema) -> Classifier:
@@ -361,7 +361,7 @@ def _hide_protected(problem: Problem, Z: Array) -> Array:
     return problem.encoder.from_features(F)
 
 
-# ---- several rows for each ------------------------------------------------------------------------
+# ---- several rows for each -----------------------------------------------------------------------
 
 
 def long_frame(encoder: TableEncoder, X: pd.DataFrame, Z_plus: Array, name: str) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from genrecourse.genre.select import SelectRule
 from genrecourse.genre.targets import Targets, match_codes
 from genrecourse.methods._density_method import DensityMethod
 from genrecourse.methods.base import TrainingRows
+from genrecourse.methods.presets import PAPER_SETTINGS
 from genrecourse.methods.request import check_lam
 from genrecourse.model.artifact import fill, under, weights, within
 from genrecourse.model.settings import check_safety
@@ -24,19 +25,6 @@ from genrecourse.table.schema import Schema
 __all__ = ["PAPER_PRESET", "PAPER_SETTINGS", "GenRe", "Training"]
 
 
-# The settings of the paper; `genre-paper` has all but the size of the net.
-PAPER_SETTINGS: dict[str, Any] = {
-    "gamma": 0.7,
-    "bins": "uniform",
-    "keep": False,
-    "temperature": 0.1,  # tau = 10
-    "margin": 0.5,
-    "select": "paper",
-    "clean": False,
-    "refine": False,
-    "retrieve": False,
-    "n_draws": 10,
-}
 PAPER_PRESET: dict[str, Any] = {
     **PAPER_SETTINGS,
     "net": PAPER,

@@ -1,8 +1,9 @@
-"""Which of a person's possible plans to show: good ones that differ in what they change.
+"""Choose which plans of a person to show: good plans that change different features.
 
-Greedy: the best one, then again and again the best of the rest, less what it repeats of those that
-are shown already. Two plans that change the same features are one plan with two prices, and one
-that changes all that another does and more is no other way, so neither is shown.
+The choice is greedy. It starts with the best plan. Then it repeatedly adds the plan with the
+highest value, minus a penalty for features that a chosen plan already changes. A plan is never
+added if it changes all the features that a chosen plan changes: it is then the same plan at another
+price, or the same plan with further changes.
 """
 
 from __future__ import annotations
@@ -11,18 +12,24 @@ import numpy as np
 
 from genrecourse.table.encoding import Array
 
-REPEAT = 0.5  # of Score that a plan loses which changes just what another one does
-WORSE = 1.0  # of Score that an alternative may be worth less than the first: a lost validity
+REPEAT = 0.5  # the penalty, in units of Score, if a plan changes the same features as another
+WORSE = 1.0  # how much Score an alternative may lose to the first plan: as much as validity counts
 
 
 def pick_diverse(
     moved: np.ndarray, worth: Array, n: int, first: int | None = None, worse: float = WORSE
 ) -> list[int]:
-    """At most n of the k plans, in the order to show them.
+    """Return the numbers of at most n of the k plans, in the order to show them.
 
-    moved: (k, d) booleans, the features that each changes. worth: (k,) in units of Score; what is
-    worth nothing (-inf) comes first or not at all. first: the one that comes first, whatever it is
-    worth; None: the best. worse: how much less than the first another may be worth.
+    moved: (k, d) booleans, the features that each plan changes.
+    worth: (k,) the value of each plan, in units of Score. A plan with the value -inf is never an
+        alternative.
+    first: the plan to show first; None: the plan with the highest value.
+    worse: how much lower than the first plan the value of an alternative may be.
+
+    >>> moved = np.array([[True, False], [True, True], [False, True]])
+    >>> pick_diverse(moved, np.array([1.8, 1.7, 1.2]), n=3)
+    [0, 2]
     """
     chosen = [int(worth.argmax()) if first is None else first] if len(worth) else []
     repeats, is_new = np.zeros(len(worth)), np.ones(len(worth), dtype=bool)

@@ -1,9 +1,9 @@
-"""Every change of one and of two features, tried: what can be *proven* about a person.
+"""Try every change of one and of two features, to *prove* statements about a person.
 
-A search that finds nothing has only not found it. Over a finite list of values (`ObservedValues`: those a
-feature takes in the training rows) the changes of one and of two features can all be tried, so that
-"there is none" and "nothing is cheaper" become statements that hold, for up to two changes and over
-these values. How many rows h was asked about is counted.
+A search that finds nothing proves nothing. But if the values are limited to a finite list
+(`ObservedValues`: the values of each feature in the training rows), all changes of one and of two
+features can be tried. Then "there is no plan" and "no plan is cheaper" are proven, for up to two
+changes and for these values. The number of rows that h scored is part of the result.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder
 
-KEPT = 1000  # values of a number that a model file keeps
-MOST = (50, 30, 20, 12, 8)  # values of a feature that pairs are made of; the first within budget
-BUDGET = 100_000  # changes of two features that are tried for one person
-BATCH = 65_536  # rows that h is asked about at once
-DOUBT = 1e-6  # share of the score range within which h is asked again in original units
-BETWEEN = 50  # values of a number that are tried where the rules leave a person none that occurs
-PEOPLE = 500  # whose masks are made at once: bounds memory
+KEPT = 1000  # values per number that a model file contains, at most
+MOST = (50, 30, 20, 12, 8)  # values per feature in pairs; the first that fits into BUDGET
+BUDGET = 100_000  # pairs of changes per person, at most
+BATCH = 65_536  # rows that h scores at once
+DOUBT = 1e-6  # share of the score range around the cutoff where h scores again in original units
+BETWEEN = 50  # values to try between two limits if the rules allow no value of the training rows
+PEOPLE = 500  # people at once: bounds memory
 
 
 # ---- the values -----------------------------------------------------------------------------
@@ -34,20 +34,28 @@ PEOPLE = 500  # whose masks are made at once: bounds memory
 
 @dataclass(frozen=True)
 class ObservedValues:
-    """The values of each feature, in the scaled feature view, ascending; never "missing"."""
+    """The values of each feature on the scale of F, ascending, without "missing".
+
+    >>> from genrecourse.table.schema import Schema
+    >>> X = pd.DataFrame({"income": [10, 40, 20], "job": ["cook", "nurse", "cook"]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> observed = ObservedValues.of(encoder.features(X), encoder)
+    >>> [values.round(2).tolist() for values in observed.values]
+    [[0.0, 0.33, 1.0], [0.0, 1.0]]
+    """
 
     values: tuple[Array, ...]
 
     @classmethod
     def of(cls, F: Array, encoder: TableEncoder) -> ObservedValues:
-        """A category's levels, and what the training rows F have of a number."""
+        """Return the levels of each category, and the values of each number in the rows F."""
         values = []
         for j, (feature, block) in enumerate(zip(encoder.schema, encoder.blocks, strict=True)):
             if feature.is_category:
                 values.append(np.arange(len(feature.categories), dtype=float))
                 continue
             seen = F[~np.isnan(F[:, j]), j]
-            if feature.decimals is not None:  # a plan says no more decimals than the schema has
+            if feature.decimals is not None:  # a plan has no more decimals than the schema
                 whole = np.round(block.low + seen * block.span, feature.decimals)
                 seen = (whole - block.low) / block.span
             values.append(thin(np.unique(seen), KEPT))
@@ -55,12 +63,16 @@ class ObservedValues:
 
     @property
     def cut(self) -> np.ndarray:
-        """(d,) booleans: may training rows have values of the feature that are not here?"""
+        """(d,) booleans: the training rows may have further values of the feature."""
         return np.array([len(values) >= KEPT for values in self.values])
 
 
 def thin(values: np.ndarray, most: int) -> np.ndarray:
-    """At most so many of them, evenly spread over their order, both ends kept."""
+    """Return at most `most` of the values, evenly spaced by position, with the first and the last.
+
+    >>> thin(np.arange(100), 4)
+    array([ 0, 33, 66, 99])
+    """
     if len(values) <= most:
         return values
     return values[np.linspace(0, len(values) - 1, most).round().astype(int)]
@@ -71,8 +83,15 @@ def thin(values: np.ndarray, most: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Moves:
-    """Changes of one person: move i sets feature[i, 0] to value[i, 0], and feature[i, 1] to
-    value[i, 1]; of a single change both are the same."""
+    """Changes for one person: move i sets two features to two values.
+
+    A single change has the same feature and value twice.
+
+    >>> moves = Moves(np.array([[0, 0], [0, 1]]), np.array([[0.9, 0.9], [0.9, 1.0]]), np.zeros(2))
+    >>> moves.rows(np.array([0.2, 0.0]))
+    array([[0.9, 0. ],
+           [0.9, 1. ]])
+    """
 
     feature: np.ndarray  # (m, 2)
     value: Array  # (m, 2)
@@ -82,10 +101,11 @@ class Moves:
         return len(self.cost)
 
     def take(self, which: np.ndarray) -> Moves:
+        """Return the selected moves."""
         return Moves(self.feature[which], self.value[which], self.cost[which])
 
     def rows(self, x: Array) -> Array:
-        """(m, d) x with each move made."""
+        """Return (m, d): x (d,) after each move."""
         F_plus, every = np.repeat(x[None], len(self), axis=0), np.arange(len(self))
         for side in (0, 1):
             F_plus[every, self.feature[:, side]] = self.value[:, side]
@@ -94,18 +114,23 @@ class Moves:
 
 @dataclass(frozen=True)
 class EnumerationResult:
-    """What was found for one person: the cheapest accepted way to change each set of features."""
+    """The cheapest accepted change of each set of features, for one person.
+
+    >>> found = EnumerationResult(np.array([[0.9, 0.0]]), np.array([0.7]), 12, 3, is_all=True)
+    >>> len(found.cost), found.asked
+    (1, 12)
+    """
 
     F_plus: Array  # (k, d), cheapest first
     cost: Array  # (k,)
-    asked: int  # rows that h was asked about
-    most: int  # values of a feature that pairs were made of, at most; 0: too many pairs to try any
-    is_all: bool  # no value that occurs was left out, of single changes or of pairs
+    asked: int  # number of rows that h scored
+    most: int  # values per feature in pairs, at most; 0: there were too many pairs to try
+    is_all: bool  # no value of the training rows was left out, neither alone nor in pairs
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What h is asked about one person."""
+    """The changes of one person that h has to score."""
 
     person: int
     moves: Moves
@@ -114,7 +139,19 @@ class _Asked:
 
 
 class Enumeration:
-    """Tries changes for the people X under h."""
+    """Tries changes for the people X and asks h about them.
+
+    >>> from genrecourse.rules.constraints import Rules
+    >>> from genrecourse.table.schema import Schema
+    >>> X = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> observed = ObservedValues.of(encoder.features(X), encoder)
+    >>> h = Classifier(lambda X: X["income"].to_numpy() / 50)
+    >>> trial = Enumeration(X, observed, h, encoder, Cost(encoder))
+    >>> (found,) = trial.search(Rules(encoder), np.array([0]))
+    >>> found.cost.round(2), found.asked, found.is_all
+    (array([0.67]), 3, True)
+    """
 
     def __init__(
         self,
@@ -136,10 +173,11 @@ class Enumeration:
         below: Array | None = None,
         touching: int | None = None,
     ) -> list[EnumerationResult]:
-        """For each of these people (positions in X) what h and the rules accept.
+        """Return, for each of these people (positions in X), the changes that h and rules accept.
 
-        rules: of all of X. below: (len(people),) only what costs less. touching: only what changes
-        this feature.
+        rules: for all people of X.
+        below: (len(people),) return only changes that cost less.
+        touching: return only changes of this feature.
         """
         most = np.full(len(people), np.inf) if below is None else below
         found: list[EnumerationResult] = []
@@ -159,7 +197,7 @@ class Enumeration:
         return found + self._accepted(rules, batch)
 
     def may_change(self, rules: RuleBook, people: np.ndarray) -> np.ndarray:
-        """(len(people),) booleans: do the rules leave each person any other value at all?"""
+        """Return (len(people),) booleans: the rules allow the person to change something."""
         mine, answer = rules.take(people), np.zeros(len(people), dtype=bool)
         for j in range(len(self.observed.values)):
             open_ = self._open(mine, people, j)[0]
@@ -167,22 +205,27 @@ class Enumeration:
         return answer
 
     def opens(self, now: RuleBook, then: RuleBook, people: np.ndarray, j: int) -> np.ndarray:
-        """(len(people),) booleans: may feature j of each person go where it could not?"""
+        """Return (len(people),) booleans: `then` allows values of feature j that `now` does not."""
         pair = (self._open(rules.take(people), people, j)[0] for rules in (now, then))
         return np.array([len(np.setdiff1d(b, a)) > 0 for a, b in zip(*pair, strict=True)], bool)
 
     def _open(self, rules: RuleBook, people: np.ndarray, j: int) -> tuple[list[Array], np.ndarray]:
-        """What feature j of each person may change to: values that occur, or are given by name.
-        Where rules leave a number none of these: the ends of what they leave, and some between;
-        of whom that is so, others may lie beside them."""
+        """Return the values that feature j of each person may take, and who got values in between.
+
+        The values come from the training rows and from rules that name values. If the rules allow
+        none of these for a number, the ends of the allowed range and some values in between are
+        used; then the list is not complete.
+        """
         seen, (named, given) = self.observed.values[j], rules.named(j)
         values = np.unique(np.concatenate([seen, named]))
         own, others = self.F[people, j][:, None], values[None, :]
-        same = np.abs(own - others) <= TOLERANCE  # from missing, every value is another
-        theirs = given[:, None] | np.isin(values, seen)  # not what somebody else is given by name
+        same = (
+            np.abs(own - others) <= TOLERANCE
+        )  # False for a missing value: every value is a change
+        theirs = given[:, None] | np.isin(values, seen)  # without values named for other people
         mask = np.asarray(rules.allowed(j, own, others) & ~same & theirs)
         open_, is_between = [values[row] for row in mask], np.zeros(len(people), dtype=bool)
-        if self.encoder.blocks[j].n_levels == 0 and len(seen) > 1:  # a constant has no scale
+        if self.encoder.blocks[j].n_levels == 0 and len(seen) > 1:  # a constant column has no scale
             low, high = rules.reach(j, own[:, 0])
             for i in np.flatnonzero(~mask.any(axis=1) & (low <= high)):
                 between = self._between(j, low[i], high[i])
@@ -193,7 +236,7 @@ class Enumeration:
         return open_, is_between
 
     def _between(self, j: int, low: float, high: float) -> Array:
-        """Both ends and some values between, with the decimals that a plan may say."""
+        """Return both ends and some values in between, with the decimals of the schema."""
         values, block = np.linspace(low, high, BETWEEN), self.encoder.blocks[j]
         decimals = self.encoder.schema.features[j].decimals
         if decimals is not None:
@@ -202,7 +245,7 @@ class Enumeration:
         return np.unique(values)
 
     def _singles(self, rules: RuleBook, people: np.ndarray) -> Iterator[tuple[Moves, bool]]:
-        """Each person's changes of one feature; and whether these are to all values there are."""
+        """Yield the single changes of each person, and whether they cover all values."""
         open_ = [self._open(rules, people, j) for j in range(len(self.observed.values))]
         some_between = np.any([between for _, between in open_], axis=0)
         for place, person in enumerate(people):
@@ -215,7 +258,7 @@ class Enumeration:
             yield Moves(moves.feature, moves.value, np.asarray(price)), not some_between[place]
 
     def _accepted(self, rules: RuleBook, batch: list[_Asked]) -> list[EnumerationResult]:
-        """Asks h once for the whole batch, and the rules about what h accepts."""
+        """Return the accepted changes of each person; h scores the whole batch at once."""
         if not batch:
             return []
         sizes = [len(each.moves) for each in batch]
@@ -236,7 +279,10 @@ class Enumeration:
         return found
 
     def _h_accepts(self, person: np.ndarray, F_plus: Array) -> np.ndarray:
-        """By h in original units; a net that reads Z is asked there, save where it is close."""
+        """Return (m,) booleans: h accepts the row in original units.
+
+        A network that reads Z scores Z directly; close decisions are scored in original units.
+        """
         if not self.reads_Z:
             return self.score(person, F_plus) > self.h.cutoff
         low, high = self.h.score_range
@@ -248,7 +294,7 @@ class Enumeration:
         return np.asarray(accepted)
 
     def score(self, person: np.ndarray, F_plus: Array) -> Array:
-        """h on each row as it would be decoded for its person."""
+        """Return h's score of each row after decoding it for its person."""
         parts = [
             self.h.score(self.decoded(person[i : i + BATCH], F_plus[i : i + BATCH]))
             for i in range(0, len(person), BATCH)
@@ -256,17 +302,17 @@ class Enumeration:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def decoded(self, person: np.ndarray, F_plus: Array) -> pd.DataFrame:
-        """Rows in original units and dtypes; what did not move is the person's own cell."""
+        """Return rows in original units and dtypes; unchanged cells are copied from the person."""
         return self.encoder.decode(self.encoder.from_features(F_plus), like=self.X.iloc[person])
 
 
 def _moves(single: Moves, below: float, touching: int | None) -> tuple[Moves, int, bool]:
-    """The changes of one and of two features that one person's single ones make up; of how many
-    values of a feature pairs are made, at most; and whether these are all of them."""
+    """Return the single changes and their pairs, the values per feature in pairs, and whether all
+    pairs are included."""
     if below < np.inf:
         single = single.take(single.cost < below)
     feature, value, cost = single.feature[:, 0], single.value[:, 0], single.cost
-    sizes = np.bincount(feature, minlength=1)  # open to this person: what is locked makes no pairs
+    sizes = np.bincount(feature, minlength=1)  # a locked feature has no values, so no pairs
     most = next((most for most in MOST if _n_pairs(np.minimum(sizes, most)) <= BUDGET), 0)
     of_pairs = np.zeros(0, dtype=int)
     if most:
@@ -289,12 +335,12 @@ def _moves(single: Moves, below: float, touching: int | None) -> tuple[Moves, in
 
 
 def _n_pairs(sizes: np.ndarray) -> int:
-    """Of values of two features, where each has so many."""
+    """Return the number of pairs of values of two different features."""
     return int((sizes.sum() ** 2 - (sizes**2).sum()) // 2)
 
 
 def _cheapest_of_each_kind(moves: Moves) -> Moves:
-    """One of each set of changed features, cheapest first."""
+    """Return the cheapest move for each set of features, cheapest first."""
     order = np.argsort(moves.cost, kind="stable")
     kinds = moves.feature[order]
     _, first = np.unique(kinds, axis=0, return_index=True)

@@ -1,10 +1,9 @@
-"""The last checker before a plan leaves the library.
+"""Check every candidate, and return only plans that h accepts and that break no rule.
 
-Whatever a method candidates is decoded to original units and dtypes, scored there by the user's own h
-against the cutoff, and checked against every rule; what fails is not shown. Where nothing is left,
-all changes of one and of two features are tried (`enumeration`) before "no-plan" is said, and if
-one of them holds it is the plan. The answer says what it rests on, and which rule alone stands in
-the way.
+Each candidate of a method is decoded to original units and dtypes, scored by the user's own h, and
+checked against every rule. Candidates that fail are dropped. If a person has no candidate left, all
+changes of one and of two features are tried (`enumeration`); if one of them passes, it is the plan.
+Otherwise the person gets "no-plan", with the evidence and the rules that alone prevent a plan.
 """
 
 from __future__ import annotations
@@ -25,34 +24,72 @@ from genrecourse.rules.relaxations import RelaxedRule
 from genrecourse.table.encoding import TOLERANCE, Array, unchanged
 from genrecourse.table.schema import plain
 
-WEIGHED = 16  # kinds of change that were found by trying and are weighed, the cheapest ones
+WEIGHED = 16  # sets of features per person that `try_all` returns, the cheapest ones
 
 
 @dataclass(frozen=True)
 class Checked:
-    """Candidates as they were decoded, scored and checked; row i is for person[i]."""
+    """Candidates after decoding, scoring and checking; row i is a candidate of person[i].
 
-    person: np.ndarray  # (m,) positions in the table
+    >>> yes = np.array([True, True, False])
+    >>> rows = pd.DataFrame({"income": [30, 40, 20]})
+    >>> F, none = np.zeros((3, 1)), np.zeros((3, 1), dtype=bool)
+    >>> checked = Checked(np.array([0, 0, 2]), rows, F, ~none, none, F[:, 0], F[:, 0], yes, yes)
+    >>> checked.of(0)
+    array([0, 1])
+    """
+
+    person: np.ndarray  # (m,) positions in the table, ascending
     table: pd.DataFrame  # in original units
-    F: Array  # (m, d) the table, read again
-    moved: np.ndarray  # (m, d) booleans: what a person would change
-    followed: np.ndarray  # (m, d) booleans: what moves by itself then (`roles`)
+    F: Array  # (m, d) the encoded features of `table`
+    moved: np.ndarray  # (m, d) booleans: what the person changes
+    followed: np.ndarray  # (m, d) booleans: what then changes by itself (`roles`)
     score: Array  # (m,) by the user's own h
     cost: Array  # (m,)
-    holds: np.ndarray  # (m,) booleans: h accepts it and no rule is broken
+    holds: (
+        np.ndarray
+    )  # (m,) booleans: h accepts the row, it breaks no rule, and it changes something
     keeps_rules: np.ndarray  # (m,) booleans
 
     def of(self, i: int) -> np.ndarray:
-        """The rows of one person; people come in ascending order."""
+        """Return the row numbers of the candidates of one person."""
         return np.arange(*np.searchsorted(self.person, [i, i + 1]))
 
 
 def evidence(found: EnumerationResult, draws: int = 0) -> Evidence:
+    """Return what an enumeration tried, as the evidence of a plan.
+
+    >>> evidence(EnumerationResult(np.zeros((0, 2)), np.zeros(0), 40, 20, True), draws=64)
+    Evidence(proven=True, asked=40, most=20, draws=64)
+    """
     return Evidence(found.is_all, found.asked, found.most, draws)
 
 
 class PlanChecker:
-    """The people X, the h that decides on them and the rules that bind them."""
+    """Checks candidates for the people X against h and the rules.
+
+    menu: the values that an enumeration tries.
+    relaxed: returns the rule books with one rule less each, to find blocking rules.
+
+    >>> from genrecourse.rules.constraints import Rules
+    >>> from genrecourse.table.schema import Schema
+    >>> X = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> checker = PlanChecker(
+    ...     X,
+    ...     menu=ObservedValues.of(encoder.features(X), encoder),
+    ...     h=Classifier(lambda X: X["income"].to_numpy() / 50),
+    ...     encoder=encoder,
+    ...     cost=Cost(encoder),
+    ...     rules=Rules(encoder),
+    ...     relaxed=lambda: [],
+    ... )
+    >>> checker.rejected
+    array([0, 1])
+    >>> checked = checker.check(np.array([0, 0]), np.array([[0.5], [1.0]]))
+    >>> checked.table["income"].tolist(), checked.holds
+    ([25.0, 40.0], array([False,  True]))
+    """
 
     def __init__(
         self,
@@ -71,7 +108,10 @@ class PlanChecker:
         self.rejected = np.flatnonzero(self.score <= self.h.cutoff)
 
     def check(self, person: np.ndarray, F_plus: Array, rules: RuleBook | None = None) -> Checked:
-        """rules: of all of X; None: those in force."""
+        """Decode, score and check candidates F_plus (m, d) for the people at these positions.
+
+        rules: for all people of X; None: the rules of this checker.
+        """
         rules = rules or self.rules
         if len(person) == 0:
             nothing = np.zeros((0, self.F.shape[1]))
@@ -80,7 +120,7 @@ class PlanChecker:
             return Checked(person, self.X.iloc[:0], nothing, nowhere, nowhere, none, none, no, no)
         mine, before = rules.take(person), self.F[person]
         settled = mine.with_derived(before, F_plus)
-        # what cannot be computed has no place in a table: such a row is nobody's plan
+        # a formula without a value cannot be decoded: use x itself, which never counts as a plan
         lost = (np.isnan(settled) & ~np.isnan(before)).any(axis=1, keepdims=True)
         table = self.trial.decoded(person, np.where(lost, before, settled))
         F = self.encoder.features(table)
@@ -92,11 +132,13 @@ class PlanChecker:
         holds = (score > self.h.cutoff) & kept & moved.any(axis=1)
         return Checked(person, table, F, moved, followed, score, np.asarray(price), holds, kept)
 
-    # ---- by trying everything -----------------------------------------------------------------
+    # ---- enumeration --------------------------------------------------------------------------
 
     def try_all(self, people: np.ndarray) -> tuple[Checked, list[EnumerationResult]]:
-        """The cheapest accepted changes of one and of two features of each person, at most
-        `WEIGHED` kinds, checked; and what was tried for each."""
+        """Return the cheapest accepted changes of one and of two features, and what was tried.
+
+        Each person gets at most `WEIGHED` candidates, one per set of changed features.
+        """
         found = self.trial.search(self.rules, people)
         return self._checked(people, found, self.rules, WEIGHED), found
 
@@ -109,35 +151,37 @@ class PlanChecker:
         return self.check(person, rows, rules)
 
     def cheapest(self, people: np.ndarray, cost: Array) -> list[Evidence | None]:
-        """For plans of this cost: what says that none of one or two changes costs less, if it is
-        so. None, too, where there are too many pairs to try."""
+        """Return the evidence that no change of one or two features costs less than `cost`.
+
+        None if a cheaper change exists, or if there are too many pairs to try.
+        """
         found = self.trial.search(self.rules, people, below=cost - TOLERANCE)
         return [None if len(each.cost) or not each.most else evidence(each) for each in found]
 
     def blocking_rules(
         self, people: np.ndarray, words: Wording
     ) -> dict[int, tuple[BlockingRule, ...]]:
-        """For each person the rules that alone stand in the way, the cheapest way first."""
-        opened: dict[int, list[BlockingRule]] = {int(i): [] for i in people}
+        """Return the rules that alone prevent a plan of each person, the cheapest change first."""
+        found_rules: dict[int, list[BlockingRule]] = {int(i): [] for i in people}
         for relaxed in self.relaxed() if len(people) else ():
-            # of a rule on the plan as a whole, or on what follows from any change
+            # touching is None for a rule on the whole plan or on a derived value
             some, touching = people, None
             if relaxed.binds is not None:
                 some = people[relaxed.binds[people]]
             if relaxed.feature is not None and not relaxed.feature.follows:
                 touching = self.encoder.schema.names.index(relaxed.feature.name)
                 more = self.trial.opens(self.rules, relaxed.rules, some, touching)
-                some = some[more]  # of the others the rule keeps nothing
+                some = some[more]  # for the other people, the rule excludes no value
             if len(some) == 0:
                 continue
             found = self.trial.search(relaxed.rules, some, touching=touching)
             checked = self._checked(some, found, relaxed.rules, 1)
             for row in np.flatnonzero(checked.holds):
-                opening = self._opening(relaxed, checked, int(row), words)
-                opened[int(checked.person[row])].append(opening)
-        return {i: tuple(sorted(each, key=lambda o: o.cost)) for i, each in opened.items()}
+                rule = self._blocking_rule(relaxed, checked, int(row), words)
+                found_rules[int(checked.person[row])].append(rule)
+        return {i: tuple(sorted(each, key=lambda r: r.cost)) for i, each in found_rules.items()}
 
-    def _opening(
+    def _blocking_rule(
         self, relaxed: RelaxedRule, checked: Checked, row: int, words: Wording
     ) -> BlockingRule:
         return BlockingRule(
@@ -153,14 +197,14 @@ class PlanChecker:
     # ---- in words -----------------------------------------------------------------------------
 
     def changes(self, checked: Checked, row: int, words: Wording) -> tuple[Change, ...]:
-        """What row `row` changes, from the very cells that h has scored."""
-        return self._told(checked, row, checked.moved[row], words)
+        """Return what the person changes in row `row`, from the cells that h scored."""
+        return self._changes_of(checked, row, checked.moved[row], words)
 
     def consequences(self, checked: Checked, row: int, words: Wording) -> tuple[Change, ...]:
-        """What moves by itself in row `row`."""
-        return self._told(checked, row, checked.followed[row], words)
+        """Return what changes by itself in row `row`."""
+        return self._changes_of(checked, row, checked.followed[row], words)
 
-    def _told(
+    def _changes_of(
         self, checked: Checked, row: int, which: np.ndarray, words: Wording
     ) -> tuple[Change, ...]:
         i = int(checked.person[row])
@@ -178,46 +222,76 @@ class PlanChecker:
 
 @dataclass(frozen=True)
 class Candidates:
-    """What a method candidates to the people whom h rejects, in their order."""
+    """The candidates of a method for the people whom h rejects, in their order.
 
-    F_plus: Array  # (N, k, d), the method's own first choice first
-    worth: Callable[[np.ndarray, Array], Array]  # of x_plus for these people, in units of Score
-    reason: Callable[[], np.ndarray]  # (N,) why the method itself could not help
+    >>> found = Candidates(
+    ...     F_plus=np.zeros((3, 2, 5)),
+    ...     worth=lambda person, F_plus: np.zeros(len(person)),
+    ...     reason=lambda: np.full(3, "not-accepted"),
+    ...     log_prob=None,
+    ...     tried=64,
+    ... )
+    >>> found.keep_first
+    True
+    """
+
+    F_plus: Array  # (N, k, d): k candidates per person, the method's first choice first
+    worth: Callable[[np.ndarray, Array], Array]  # of each x_plus for these people, in Score
+    reason: Callable[[], np.ndarray]  # (N,) the reason codes if no candidate passes
     log_prob: Callable[[pd.DataFrame, pd.DataFrame], Array] | None  # of x_plus given x, by row
-    tried: int  # how many x_plus it has looked at for each
-    keep_first: bool = True  # the first choice is the plan if it holds; else the best one
+    tried: int  # how many x_plus the method looked at per person
+    keep_first: bool = True  # show the first choice first if it holds; else the best candidate
 
 
 @dataclass(frozen=True)
 class _Shown:
-    """One row of checked candidates that is told."""
+    """One row of checked candidates that is shown as a plan."""
 
     checked: Checked
     row: int
 
 
 def make_plans(checker: PlanChecker, candidates: Candidates, n: int, words: Wording) -> Plans:
-    """n plans for each person, all of which hold; or why there is none."""
+    """Return up to n plans per person that all hold, or the reason why there is none.
+
+    candidates: for the rejected people of the checker. words: the language of the plans.
+
+    >>> from genrecourse.planning.wording import english
+    >>> from genrecourse.model.classifier import Classifier
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> from genrecourse.table.schema import Schema
+    >>> X = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> problem = Problem.of(encoder, Classifier(lambda X: X["income"].to_numpy() / 50), X)
+    >>> observed = ObservedValues.of(encoder.features(X), encoder)
+    >>> checker = PlanChecker(X, problem, observed, problem.rules, lambda: [])
+    >>> nearest = Candidates(
+    ...     np.full((2, 1, 1), 2 / 3), lambda person, F: np.ones(len(F)), None, None, tried=1
+    ... )
+    >>> plans = make_plans(checker, nearest, 1, english())
+    >>> plans[0].changes[0].to_text(), plans[3].status
+    ('income: 10 → 30', 'already-accepted')
+    """
     _, k, d = candidates.F_plus.shape
     own = checker.check(np.repeat(checker.rejected, k), candidates.F_plus.reshape(-1, d))
     helped = np.isin(checker.rejected, own.person[own.holds])
-    # the plans of one person differ in what they change, and few draws do: so all is tried
+    # several plans must change different features, and candidates often do not: enumerate for all
     tried = checker.rejected if n > 1 else checker.rejected[~helped]
     more, found = checker.try_all(tried)
-    rests_on = {
+    tried_for = {
         int(i): evidence(each, candidates.tried) for i, each in zip(tried, found, strict=True)
     }
     settled = checker.rejected[helped] if n == 1 and candidates.keep_first else checker.rejected[:0]
     shown = _shown(own, more, candidates, n, checker.rejected, settled)
     lost = np.array([i for i, plans in shown.items() if not plans], dtype=int)
-    told = _Told(checker, candidates, shown, words)
-    nothing = _no_plan(checker, candidates, lost, own, rests_on, words)
+    maker = _PlanMaker(checker, candidates, shown, words)
+    nothing = _no_plan(checker, candidates, lost, own, tried_for, words)
     plans = []
     for i in range(len(checker.X)):
         if i in nothing:
             plans.append(nothing[i])
         elif i in shown:
-            plans.append(told.plan(i))
+            plans.append(maker.plan(i))
         else:
             plans.append(Plan(*_about(checker, i, "already-accepted"), language=words))
     return Plans(tuple(plans))
@@ -231,7 +305,10 @@ def _shown(
     people: np.ndarray,
     settled: np.ndarray,
 ) -> dict[int, list[_Shown]]:
-    """Each person's plans, in the order to show them. settled: whose first offer is the plan."""
+    """Return the plans of each person, in the order to show them.
+
+    settled: people whose first candidate is the only plan, so that no value is computed for them.
+    """
     weighed = [part.holds & ~np.isin(part.person, settled) for part in (own, more)]
     worth = [np.zeros(len(part.person)) for part in (own, more)]
     for part, rows, value in zip((own, more), weighed, worth, strict=True):
@@ -256,8 +333,8 @@ def _about(checker: PlanChecker, i: int, status: str) -> tuple[object, str, floa
     return plain(checker.X.index[i]), status, float(checker.score[i]), float(checker.h.cutoff)
 
 
-class _Told:
-    """Plans from the rows that are shown."""
+class _PlanMaker:
+    """Turns the rows that are shown into plans."""
 
     def __init__(
         self,
@@ -271,7 +348,7 @@ class _Told:
         self.cheapest = self._cheapest()
 
     def _likelihoods(self, candidates: Candidates) -> dict[tuple[int, int], float]:
-        """By the identity of the checked part and the row in it."""
+        """Return log-likelihoods, by the identity of the `Checked` and the row number in it."""
         found: dict[tuple[int, int], float] = {}
         every = [each for plans in self.shown.values() for each in plans]
         parts = {id(each.checked): each.checked for each in every}
@@ -285,7 +362,7 @@ class _Told:
         return found
 
     def _cheapest(self) -> dict[int, Evidence]:
-        """Of those whose first plan has one or two changes: is it the cheapest of its kind?"""
+        """Return the evidence for people whose first plan is the cheapest of 1 or 2 changes."""
         firsts = {i: plans[0] for i, plans in self.shown.items() if plans}
         small = {i: s for i, s in firsts.items() if s.checked.moved[s.row].sum() <= 2}
         cost = np.array([s.checked.cost[s.row] for s in small.values()])
@@ -316,28 +393,28 @@ def _no_plan(
     candidates: Candidates,
     lost: np.ndarray,
     own: Checked,
-    rests_on: dict[int, Evidence],
+    tried_for: dict[int, Evidence],
     words: Wording,
 ) -> dict[int, Plan]:
-    """The answer for people for whom nothing holds, with its reason."""
+    """Return "no-plan" with its reason for people without a candidate that holds."""
     if len(lost) == 0:
         return {}
-    opened = checker.blocking_rules(lost, words)
+    blocking = checker.blocking_rules(lost, words)
     codes = candidates.reason()[np.searchsorted(checker.rejected, lost)]
     may = checker.trial.may_change(checker.rules, lost)
     plans = {}
     for i, can, code in zip(map(int, lost), may, codes, strict=True):
         if not can:
             code = "nothing-may-change"
-        elif opened[i]:
+        elif blocking[i]:
             code = "rules-block"
         elif not own.keeps_rules[own.of(i)].any():
             code = "rule-broken"
         plans[i] = Plan(
             *_about(checker, i, "no-plan"),
             reason_code=str(code),
-            evidence=rests_on[i],
-            blocking_rules=opened[i],
+            evidence=tried_for[i],
+            blocking_rules=blocking[i],
             language=words,
         )
     return plans

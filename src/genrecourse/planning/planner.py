@@ -135,7 +135,7 @@ class _Asked:
         observed = self.method.planning_.observed
         return PlanChecker(X, self.problem, observed, book, lambda: relaxed_rules(book))
 
-    # ---- what the method offers -------------------------------------------------------------------
+    # ---- what the method offers ------------------------------------------------------------------
 
     def candidates(self, checker: PlanChecker) -> Candidates:
         """Return what the method offers to the people whom h rejects."""
@@ -217,7 +217,7 @@ class _Asked:
         moved = ~unchanged(checker.F[person], F_plus) & ~checker.follows
         return value - CHANGE * moved.sum(axis=1)
 
-    # ---- what is promised ---------------------------------------------------------------------------
+    # ---- what is promised ------------------------------------------------------------------------
 
     def promise(self, share: float | None, delta: float) -> Promise | None:
         """Return the promise that the training rows support, or None if none was asked for."""
@@ -278,7 +278,7 @@ class _Asked:
         return outcomes.levels(self.problem.encoder.encode(Plans(tuple(first)).x_plus()))
 
 
-# ---- rules ----------------------------------------------------------------------------------------
+# ---- rules ---------------------------------------------------------------------------------------
 
 
 def _within_rules(checker: PlanChecker, people: np.ndarray, found: Array) -> Array:

@@ -1,8 +1,8 @@
-"""Plan, Plans: what would change the model's decision on a person, in units and words.
+"""Plan and Plans: what would change the model's decision on a person, in units and in words.
 
-A plan is told only if it holds: a person whose recourse h still rejects, or that breaks a rule, has
-a status and a reason instead, and no way to get at the attempt. The wording never promises an
-approval, which is not the model's to give.
+A `Plan` contains changes only if h accepts the result and no rule is broken. Otherwise it contains
+a status and a reason, and the failed attempt cannot be read from it. The wording never promises an
+approval, since the model alone does not decide on one.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from genrecourse.table.schema import Feature, plain
 
 STATUSES = ("ok", "already-accepted", "no-plan")
 
-NO_BREAK = "\u00a0"  # a space at which no line ends
-SHORT = 16  # letters of a value that stays on one line
+NO_BREAK = "\u00a0"  # a space that does not break a line
+SHORT = 16  # values of at most this many letters stay on one line
 
 # the columns of Plans.to_frame
 NUMBERS = ("score_before", "score_after", "cutoff", "cost", "log_likelihood")
@@ -36,22 +36,27 @@ PLAN_COLUMNS = ("person", "status", "reason_code", "reason", "number", *NUMBERS)
 CHANGE_COLUMNS = ("feature", "wording", "unit", "before", "after", "before_text", "after_text")
 
 
-# ---- what a plan is made of -----------------------------------------------------------------
+# ---- the parts of a plan --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Change:
-    """One feature, from x's value to x_plus's; None is missing."""
+    """The change of one feature from its value in x to its value in x_plus; None: missing.
+
+    >>> income = Feature(name="income", kind="number", unit="€", decimals=0)
+    >>> Change(income, 1800, 2100).to_text()
+    'income: €1,800 → €2,100'
+    """
 
     feature: Feature
     before: Any
     after: Any
     language: Wording = field(default_factory=english, repr=False, compare=False)
-    digits: int | None = field(default=None, repr=False, compare=False)  # of a number, at least
+    digits: int | None = field(default=None, repr=False, compare=False)  # shown digits, at least
 
     @cached_property
     def _written(self) -> tuple[tuple[str, str], int | None]:
-        """Both values in words, with as many digits as it takes to tell them apart; these."""
+        """Both values in words, with enough digits to differ; and the number of digits."""
         for digits in (self.digits, *range((self.digits or 2) + 1, 18)):
             words = (
                 in_words(self.feature, self.before, digits, self.language),
@@ -63,11 +68,12 @@ class Change:
 
     @cached_property
     def words(self) -> tuple[str, str]:
+        """Both values in words."""
         return self._written[0]
 
     @property
     def said(self) -> Any:
-        """`after` as whoever reads the words understands it: a number may be rounded there."""
+        """The value that a reader of the words sees: `after`, possibly rounded."""
         value = cell_value(self.after)
         if value is None or isinstance(value, bool | str) or self.feature.is_category:
             return value
@@ -94,12 +100,16 @@ class Change:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was tried before something was said (`enumeration`)."""
+    """How much was tried before a statement such as "no plan" (`enumeration`).
 
-    proven: bool  # all changes of one and of two features over the values that occur were tried
-    asked: int  # changes that h was asked about
-    most: int  # values of a feature that changes of two were made of, at most; 0: none were tried
-    draws: int = 0  # what the method tried by itself
+    >>> Evidence(proven=True, asked=1200, most=30, draws=64).to_dict()
+    {'said': 'proven', 'asked': 1200, 'values': 30, 'draws': 64}
+    """
+
+    proven: bool  # all changes of one and of two features to values of the training rows were tried
+    asked: int  # number of changes that h scored
+    most: int  # values per feature in changes of two features, at most; 0: no pairs were tried
+    draws: int = 0  # number of candidates that the method itself tried
 
     def to_dict(self) -> dict[str, Any]:
         said = "proven" if self.proven else "searched"
@@ -108,14 +118,21 @@ class Evidence:
 
 @dataclass(frozen=True)
 class BlockingRule:
-    """One rule, and what it alone keeps from being a plan: about the rule, not for the person."""
+    """A rule that alone prevents a plan, and the changes that would work without it.
 
-    kind: str  # as `relaxations.RelaxedRule` calls it
-    feature: Feature | None  # that the rule is about, with the rule as one of its fields
+    It informs whoever wrote the rule; it is not advice to the person.
+
+    >>> income = Feature(name="income", kind="number", decimals=0)
+    >>> BlockingRule("lock", income, (Change(income, 10, 30),), 0.7, 0.4).rule
+    'income must not change'
+    """
+
+    kind: str  # as in `relaxations.RelaxedRule`
+    feature: Feature | None  # the feature that the rule limits, with the rule as one of its fields
     changes: tuple[Change, ...]
     score_after: float
     cost: float
-    value: Any = None  # of a rule that no field of a feature can hold
+    value: Any = None  # the limit of a rule that is not a field of a feature
     language: Wording = field(default_factory=english, repr=False, compare=False)
 
     @property
@@ -157,13 +174,17 @@ class BlockingRule:
 
 @dataclass(frozen=True)
 class Row:
-    """A whole x_plus, as the row of a table that many plans share."""
+    """A complete x_plus: one row of a table that many plans share.
+
+    >>> Row(pd.DataFrame({"income": [30, 40], "job": ["cook", "nurse"]}), 1).to_dict()
+    {'income': 40, 'job': 'nurse'}
+    """
 
     table: pd.DataFrame
     place: int
 
     def to_dict(self) -> dict[str, Any]:
-        """By the names of the columns; a date becomes text."""
+        """Return the values by column name; a date becomes text."""
         table = self.table
         return {str(n): _json_value(table.iat[self.place, j]) for j, n in enumerate(table.columns)}
 
@@ -173,7 +194,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Plan:
-    """What would change h's decision on one person, or why there is nothing to say."""
+    """What would change h's decision on one person, or the reason why there is no plan.
+
+    >>> income = Feature(name="income", kind="number", decimals=0)
+    >>> plan = Plan("Ada", "ok", 0.31, 0.5, (Change(income, 20, 30),), score_after=0.72, cost=0.4)
+    >>> print(plan.to_text())
+    Ada: what would change the model's decision
+      income: 20 → 30
+      model's score 0.31 → 0.72 (favourable above 0.50), cost 0.40
+    """
 
     person: Any  # the row's index label
     status: str  # one of STATUSES
@@ -184,25 +213,26 @@ class Plan:
     cost: float | None = None
     log_likelihood: float | None = None
     reason_code: str = ""  # why the status is "no-plan"
-    evidence: Evidence | None = None  # what "no-plan" rests on
-    blocking_rules: tuple[
-        BlockingRule, ...
-    ] = ()  # rules that block, for who wrote them: see blocking_rules_shown
-    cheapest: Evidence | None = None  # no change of one or two features that was tried costs less
+    evidence: Evidence | None = None  # how much was tried before "no-plan"
+    blocking_rules: tuple[BlockingRule, ...] = ()  # for the authors of rules
+    cheapest: Evidence | None = None  # set if no tried change of one or two features costs less
     alternatives: tuple[Plan, ...] = ()  # further plans, which change other features
-    consequences: tuple[Change, ...] = ()  # what then moves by itself: derived values, and time
-    retrained: Share | None = None  # copies of h, trained again, that accept it (`endurance`)
-    imprecise: Share | None = None  # noisy copies of x_plus that h accepts
-    promise: Promise | None = None  # that was asked for; with "ok", it is made
-    row: Row | None = field(default=None, repr=False, compare=False)  # the whole x_plus
+    consequences: tuple[Change, ...] = ()  # what then changes by itself: derived values and time
+    retrained: Share | None = None  # retrained models that accept it (`robustness`)
+    imprecise: Share | None = None  # noisy copies of x_plus that h accepts (`robustness`)
+    promise: Promise | None = None  # the promise that was requested; with "ok", it holds
+    row: Row | None = field(default=None, repr=False, compare=False)  # the complete x_plus
     language: Wording = field(default_factory=english, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
-            raise ValueError(f"the status '{self.status}' is none of {STATUSES}")
+            raise ValueError(f"the status is '{self.status}'; it must be one of {STATUSES}")
         if (self.status == "no-plan") != bool(self.reason_code):
-            raise ValueError(f"the status '{self.status}' with the reason '{self.reason_code}'")
-        told = any(
+            raise ValueError(
+                f"the status is '{self.status}' and the reason code '{self.reason_code}'; exactly "
+                "the status 'no-plan' needs a reason code"
+            )
+        has_details = any(
             value is not None
             for value in (
                 self.score_after,
@@ -213,29 +243,33 @@ class Plan:
                 self.row,
             )
         )
-        if self.status != "ok" and (self.changes or told or self.alternatives):
-            raise ValueError(f"a plan with the status '{self.status}' must not be told")
+        if self.status != "ok" and (self.changes or has_details or self.alternatives):
+            raise ValueError(
+                f"the status is '{self.status}'; only a plan with the status 'ok' may have "
+                "changes, scores or alternatives"
+            )
 
     @property
     def every(self) -> tuple[Plan, ...]:
-        """This plan and its alternatives; nothing where there is none."""
+        """This plan and its alternatives; empty if there is no plan."""
         return (self, *self.alternatives) if self.status == "ok" else ()
 
     @property
     def purpose(self) -> str:
+        """The headline of the plan."""
         return self.language("plan.purpose")
 
     @property
     def reason(self) -> str:
-        """Why there is no plan, and what that rests on; empty where there is one."""
+        """Why there is no plan and how much was tried; empty if there is a plan."""
         if self.status == "ok":
             return ""
         code, words = self.reason_code or self.status, self.language
         name = f"reasons.{code}" if f"reasons.{code}" in words else "reasons.other"
-        said = words(name, code=code)
+        sentence = words(name, code=code)
         if code == "nothing-may-change":  # then there was nothing to try
-            return said
-        return f"{said} {self._evidence}" if self.evidence else said
+            return sentence
+        return f"{sentence} {self._evidence}" if self.evidence else sentence
 
     @property
     def _evidence(self) -> str:
@@ -251,13 +285,15 @@ class Plan:
 
     @property
     def blocking_rules_shown(self) -> tuple[BlockingRule, ...]:
-        """The blocking_rules that a person can be told of. What nobody can change about themselves (who
-        is of one sex is not told of the other) is for whoever looks at the rules."""
-        return tuple(opening for opening in self.blocking_rules if opening.kind != "immutable")
+        """The blocking rules that a person may see: all but rules on immutable features.
+
+        A person should not read, for example, that the other sex would be accepted.
+        """
+        return tuple(rule for rule in self.blocking_rules if rule.kind != "immutable")
 
     @property
     def about_rules(self) -> str:
-        """A sentence on the rule that alone stands in the way; empty where none does."""
+        """A sentence about the rule that alone prevents a plan; empty if there is no such rule."""
         if self.blocking_rules_shown:
             return self.blocking_rules_shown[0].to_text()
         return self.language("evidence.fixed") if self.blocking_rules else ""
@@ -267,7 +303,7 @@ class Plan:
 
     @property
     def facts(self) -> str:
-        """The score and the price, in a line."""
+        """The scores, the cost and the likelihood, in one line."""
         words = self.language
         if self.score_after is None:
             score, cutoff = score_words(self.score_before, self.cutoff, language=words)
@@ -289,21 +325,21 @@ class Plan:
 
     @property
     def follows(self) -> str:
-        """What moves by itself, in a line: nobody has to do it. Empty where nothing does."""
-        said = "; ".join(_with_time(change) for change in self.consequences)
-        return self.language("plan.follows", changes=said) if said else ""
+        """What then changes by itself, in one line; empty if nothing does."""
+        changes = "; ".join(_with_time(change) for change in self.consequences)
+        return self.language("plan.follows", changes=changes) if changes else ""
 
     @property
     def remarks(self) -> list[str]:
-        """All there is to say below the changes, a line each."""
+        """All lines below the changes."""
         return [*([self.follows] if self.follows else []), self.facts, *self.prospects]
 
     @property
     def prospects(self) -> list[str]:
-        """A sentence each: what is promised, and what it bears."""
-        words, said = self.language, []
+        """Sentences about the promise and the robustness of the plan."""
+        words, sentences = self.language, []
         if self.promise is not None and self.status == "ok":
-            said.append(
+            sentences.append(
                 words(
                     "plan.promise",
                     share=self._percent(self.promise.share),
@@ -313,13 +349,14 @@ class Plan:
         for name, share in (("retrained", self.retrained), ("imprecise", self.imprecise)):
             if share is not None:
                 low, high = (f"{100 * end:.0f}" for end in (share.low, share.high))
-                said.append(words(f"plan.{name}", k=share.k, n=share.n, low=low, high=high))
-        return said
+                sentences.append(words(f"plan.{name}", k=share.k, n=share.n, low=low, high=high))
+        return sentences
 
     def _percent(self, share: float) -> str:
         return self.language.number(f"{100 * share:.3g}")
 
     def to_text(self) -> str:
+        """Return the plan and its alternatives as lines of text."""
         words = self.language
         if self.status != "ok":
             lines = [words("plan.line", person=self.person, said=self.reason)]
@@ -334,22 +371,22 @@ class Plan:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: no NaN, no numpy."""
+        """Return plain values for JSON: no NaN and no numpy types."""
         return {
             "person": _json_value(self.person),
             "status": self.status,
             "reason_code": self.reason_code,
             "reason": self.reason,
             "evidence": self.evidence.to_dict() if self.evidence else None,
-            "blocking_rules": [opening.to_dict() for opening in self.blocking_rules_shown],
+            "blocking_rules": [rule.to_dict() for rule in self.blocking_rules_shown],
             "cutoff": self.cutoff,
             "promise": self.promise.to_dict() if self.promise else None,
-            **self._told(),
-            "alternatives": [plan._told() for plan in self.alternatives],
+            **self._own_values(),
+            "alternatives": [plan._own_values() for plan in self.alternatives],
         }
 
-    def _told(self) -> dict[str, Any]:
-        """What differs between the plans of one person."""
+    def _own_values(self) -> dict[str, Any]:
+        """Return the values that differ between the plans of one person."""
         return {
             "score_before": self.score_before,
             "score_after": self.score_after,
@@ -364,15 +401,17 @@ class Plan:
         }
 
     def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
         return _json(self.to_dict())
 
     def to_frame(self) -> pd.DataFrame:
+        """Return one row per change, as `Plans.to_frame`."""
         return Plans((self,)).to_frame()
 
     def to_html(self) -> str:
-        """A fragment that stands by itself, as in a notebook."""
-        person, said = escape(str(self.person)), escape(self.reason or self.purpose)
-        parts = [f"<p><strong>{person}</strong>: {said}</p>"]
+        """Return an HTML fragment, for example for a notebook."""
+        person, headline = escape(str(self.person)), escape(self.reason or self.purpose)
+        parts = [f"<p><strong>{person}</strong>: {headline}</p>"]
         parts += [f"<p>{escape(self.about_rules)}</p>"] if self.about_rules else []
         for plan in self.every or (self,):
             if plan is not self:
@@ -382,7 +421,7 @@ class Plan:
         return f"<div>{''.join(parts)}</div>"
 
     def changes_html(self) -> str:
-        """The changes alone, as a table; empty where there is no plan."""
+        """Return only the changes, as an HTML table; empty if there is no plan."""
         if self.status != "ok":
             return ""
         rows = "".join(
@@ -402,7 +441,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Plans(Sequence[Plan]):
-    """The answer for each person, in the order of the table; further plans are `alternatives`."""
+    """One `Plan` per person, in the order of the table; further plans are its `alternatives`.
+
+    >>> plans = Plans((Plan("Ada", "already-accepted", 0.7, 0.5),))
+    >>> len(plans), plans.of("Ada").status
+    (1, 'already-accepted')
+    >>> Plans.from_json(plans.to_json()) == plans
+    True
+    """
 
     plans: tuple[Plan, ...]
 
@@ -420,27 +466,36 @@ class Plans(Sequence[Plan]):
         return Plans(self.plans[place]) if isinstance(place, slice) else self.plans[place]
 
     def of(self, label: Any) -> Plan:
-        """The plan of the person with this index label."""
+        """Return the plan of the person with this index label."""
         found = [plan for plan in self.plans if plan.person == label]
         if len(found) == 1:
             return found[0]
         if found:
-            raise UserError(f"{len(found)} people have the label {label!r}; take one by position")
+            raise UserError(f"{len(found)} people have the label {label!r}; select one by position")
         some = ", ".join(repr(plan.person) for plan in self.plans[:3])
-        raise UserError(f"no plan for {label!r}; the {len(self)} people begin with {some}")
+        some += ", ..." if len(self) > 3 else ""
+        raise UserError(
+            f"there is no plan for {label!r}; the labels of the {len(self)} people are {some}"
+        )
 
-    # ---- every plan shown, the first of each person and the alternatives ----------------------
+    # ---- all plans that are shown -------------------------------------------------------------
 
     @property
     def shown(self) -> list[Plan]:
+        """All plans: the first plan of each person, followed by its alternatives."""
         return [each for plan in self.plans for each in plan.every]
 
     def x_plus(self) -> pd.DataFrame:
-        """The whole row of every plan shown, in original units; the index names the person."""
+        """Return the complete row of each plan in `shown`, in original units.
+
+        The index contains the label of the person.
+        """
         shown, parts, order = self.shown, [], []
         rows = [each.row for each in shown]
         if any(row is None for row in rows):
-            raise UserError("these plans do not hold whole rows: ask the method for them again")
+            raise UserError(
+                "these plans do not contain complete rows; call `plans` of the method again"
+            )
         tables = {id(row.table): row.table for row in rows if row is not None}
         for key, table in tables.items():
             mine = [i for i, row in enumerate(rows) if row is not None and id(row.table) == key]
@@ -450,29 +505,31 @@ class Plans(Sequence[Plan]):
         return found.iloc[np.argsort(order)].set_axis([each.person for each in shown])
 
     def with_shown(self, values: Sequence[dict[str, Any]]) -> Plans:
-        """The same plans, with these fields set in every plan shown, in the order of `shown`."""
+        """Return the plans with these fields set, one dict per plan in the order of `shown`."""
         left = iter(values)
 
-        def told(plan: Plan) -> Plan:
+        def updated(plan: Plan) -> Plan:
             if plan.status != "ok":
                 return plan
             first, *rest = (replace(each, **next(left)) for each in plan.every)
             return replace(first, alternatives=tuple(rest))
 
-        return Plans(tuple(told(plan) for plan in self.plans))
+        return Plans(tuple(updated(plan) for plan in self.plans))
 
     # ---- in words and as data -----------------------------------------------------------------
 
     def to_text(self) -> str:
+        """Return all plans as text, with a note on what recourse does not say."""
         return "\n\n".join([*(plan.to_text() for plan in self.plans), *self._note])
 
     @property
     def _note(self) -> list[str]:
-        """What recourse is not, said once."""
-        told = [plan for plan in self.plans if plan.status == "ok"]
-        return [told[0].language("plan.note")] if told else []
+        """The note on what recourse does not say; empty if there is no plan."""
+        ok = [plan for plan in self.plans if plan.status == "ok"]
+        return [ok[0].language("plan.note")] if ok else []
 
     def to_json(self) -> str:
+        """Return all plans as JSON text, which `from_json` reads."""
         return _json([plan.to_dict() for plan in self.plans])
 
     @classmethod
@@ -484,20 +541,23 @@ class Plans(Sequence[Plan]):
         language: str | os.PathLike[str] | Wording = "en",
         where: str = "the plans",
     ) -> Plans:
-        """Plans that `to_json` wrote, with their whole rows: enough to show and to `recheck` them.
+        """Return the plans that `to_json` wrote; they have complete rows, so `recheck` works.
 
-        Openings, which are about rules and not for people, are not read again. like: a table whose
-        dtypes the rows are given, for a model that asks for categories, say; JSON has none.
-        language: of the words around what was said then. where: for messages.
+        Blocking rules are not read: they are for the authors of rules, not for people.
+
+        like: a table whose dtypes the rows get, for a model that needs categories, for example;
+            JSON has no dtypes.
+        language: for the sentences around the stored words.
+        where: how error messages call the source of the text.
         """
         try:
             data = json.loads(text)
         except json.JSONDecodeError as error:
             raise UserError(f"{where} are not JSON: {error}") from None
         if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
-            raise UserError(f"{where} should be a list of plans, as Plans.to_json writes it")
-        told = [one for each in data for one in (each, *each.get("alternatives", ()))]
-        rows = [one.get("x_plus") for one in told]
+            raise UserError(f"{where} must be a list of plans, as Plans.to_json writes it")
+        every = [one for each in data for one in (each, *each.get("alternatives", ()))]
+        rows = [one.get("x_plus") for one in every]
         table = pd.DataFrame([row for row in rows if row is not None])
         table = table if like is None or table.empty else _as_in(table, like, where)
         places = iter(range(len(table)))
@@ -509,12 +569,14 @@ class Plans(Sequence[Plan]):
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(
                 f"{where} were not written by Plans.to_json of this version: "
-                f"{type(error).__name__}: {error}; ask for them again"
+                f"{type(error).__name__}: {error}; make the plans again"
             ) from None
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a change; `number` counts a person's plans. A person with none has one row, with
-        the reason and no feature."""
+        """Return one row per change; `number` counts the plans of a person.
+
+        A person without a plan has one row with the reason and no feature.
+        """
         nothing = dict.fromkeys(CHANGE_COLUMNS)
         rows: list[dict[str, Any]] = []
         for plan in self.plans:
@@ -522,11 +584,11 @@ class Plans(Sequence[Plan]):
             if plan.status != "ok":
                 rows.append(about | nothing)
             for number, each in enumerate(plan.every, start=1):
-                told = about | each._told() | {"number": number}
-                rows += [told | change for change in told["changes"]]
+                values = about | each._own_values() | {"number": number}
+                rows += [values | change for change in values["changes"]]
         return pd.DataFrame(
             {
-                # objects, so that a whole number stays one beside text and None
+                # dtype object, so that an integer stays an integer next to text and None
                 name: pd.Series(
                     [row[name] for row in rows], dtype="float64" if name in NUMBERS else object
                 )
@@ -535,6 +597,7 @@ class Plans(Sequence[Plan]):
         )
 
     def to_html(self) -> str:
+        """Return all plans as an HTML fragment."""
         note = [f"<p><small>{escape(note)}</small></p>" for note in self._note]
         return "".join([*(plan.to_html() for plan in self.plans), *note])
 
@@ -546,7 +609,7 @@ class Plans(Sequence[Plan]):
 
 
 def _as_in(table: pd.DataFrame, like: pd.DataFrame, where: str) -> pd.DataFrame:
-    """With the dtypes of another table; its categories may be fewer than the plans'."""
+    """Return the table with the dtypes of `like`; unknown categories are added."""
     for name in table.columns.intersection(like.columns):
         dtype = like[name].dtype
         if isinstance(dtype, pd.CategoricalDtype):
@@ -604,7 +667,7 @@ def _read_share(data: dict[str, Any] | None) -> Share | None:
 
 
 def _read_change(data: dict[str, Any], words: Wording) -> Change:
-    """With the words that were said then, whatever the schema says by now."""
+    """Return the change with its stored words, even if the schema has changed since."""
     values = [value for value in (data["before"], data["after"]) if value is not None]
     is_number = not any(isinstance(value, str | bool) for value in values)
     named = {"name": data["feature"], "unit": data["unit"], "wording": data["wording"]}
@@ -614,7 +677,7 @@ def _read_change(data: dict[str, Any], words: Wording) -> Change:
         else {"kind": "category", "categories": tuple(dict.fromkeys(values))}
     )
     missing = len(values) < 2
-    if data.get("horizon") is not None:  # it moves with time
+    if data.get("horizon") is not None:  # it changes with time
         kind |= {"role": "advances", "horizon": data["horizon"]}
     feature = Feature(**named, **kind, missing=missing)
     change = Change(feature, data["before"], data["after"], words)
@@ -630,16 +693,20 @@ def _read_evidence(data: dict[str, Any] | None) -> Evidence | None:
 
 # ---- words ----------------------------------------------------------------------------------
 
-_CURRENCIES = "$€£¥₹"  # a unit that ends in one of these stands before the number
-_CLOSE = ("%", "°")  # and one that begins so stands right behind it
+_CURRENCIES = "$€£¥₹"  # a unit that ends with one of these comes before the number
+_CLOSE = ("%", "°")  # a unit that begins with one of these follows without a space
 
 
 def in_words(
     feature: Feature, value: Any, digits: int | None = None, language: Wording | None = None
 ) -> str:
-    """A value as people write it, with its unit.
+    """Return a value as people write it, with its unit.
 
-    digits: significant digits of a number; None: the feature's own decimals, or 3 digits.
+    digits: significant digits of a number; None: the decimals of the feature, or 3 digits.
+
+    >>> rate = Feature(name="rate", kind="number", unit="%", decimals=1)
+    >>> in_words(rate, 4.25), in_words(rate, 4.2), in_words(rate, None)
+    ('4.25%', '4.2%', 'not given')
     """
     words, value = language or english(), cell_value(value)
     if value is None:
@@ -648,19 +715,23 @@ def in_words(
         return words("value.yes" if value else "value.no")
     if isinstance(value, str):
         return value
-    if feature.is_category:  # a year, a postcode: a level's name, and no quantity to be rounded
+    if feature.is_category:  # a year or a postcode is a name, not a quantity to round
         return _with_unit(str(value), feature.unit, words)
     number = words.number(_number(float(value), feature.decimals, digits))
     return _with_unit(number, feature.unit, words)
 
 
 def unbroken(text: str) -> str:
-    """A short text that stays on one line of a page: "200 DM" is one value."""
+    """Return a short text with spaces that do not break a line, so that "200 DM" stays together.
+
+    >>> unbroken("200 DM")
+    '200\xa0DM'
+    """
     return text.replace(" ", NO_BREAK) if len(text) <= SHORT else text
 
 
 def _with_time(change: Change) -> str:
-    """A change that comes by itself, and how long that takes where its unit is one of time."""
+    """Return a change that happens by itself as text, with its duration if the unit is a time."""
     feature, words = change.feature, change.language
     if feature.horizon is None or f"singular.{feature.unit}" not in words:
         return change.to_text()
@@ -669,7 +740,11 @@ def _with_time(change: Change) -> str:
 
 
 def score_words(*scores: float, language: Wording | None = None) -> list[str]:
-    """Scores with equal decimals, as many as it takes to tell those apart that differ."""
+    """Return scores with equally many decimals, enough that different scores look different.
+
+    >>> score_words(0.4996, 0.5)
+    ['0.4996', '0.5000']
+    """
     write = (language or english()).number
     start = 2 if max(map(abs, scores)) < 10 else 0
     for decimals in range(start, 15):
@@ -680,11 +755,11 @@ def score_words(*scores: float, language: Wording | None = None) -> list[str]:
 
 
 def _number(value: float, decimals: int | None, digits: int | None) -> str:
-    if math.isinf(value):  # the open end of a range
+    if math.isinf(value):  # an open end of a range
         return "∞" if value > 0 else "-∞"
     if decimals is not None and digits is None:
-        near = round(value, decimals) + 0.0  # and no "-0"
-        # a value with more decimals than the training rows had is not cut short
+        near = round(value, decimals) + 0.0  # + 0.0 turns -0.0 into 0.0
+        # a value with more decimals than the training rows is not rounded
         if math.isclose(near, value, rel_tol=1e-6, abs_tol=1e-9):
             return f"{near:,.{decimals}f}"
     if value == 0:
@@ -709,7 +784,11 @@ def _with_unit(number: str, unit: str, words: Wording) -> str:
 
 
 def cell_value(cell: Any) -> Any:
-    """A cell as a plain Python value; None where it is missing, however pandas says so."""
+    """Return a cell as a plain Python value, and every kind of missing value as None.
+
+    >>> cell_value(pd.NA) is None, cell_value(np.int64(3))
+    (True, 3)
+    """
     return None if pd.api.types.is_scalar(cell) and pd.isna(cell) else plain(cell)
 
 

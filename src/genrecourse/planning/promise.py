@@ -1,22 +1,22 @@
-"""Promise: of the people who get a plan, at least so many are accepted by the real decision.
+"""Promise: the real decision accepts at least a given share of the people who get a plan.
 
-h accepts every plan that is shown. The real decision about somebody with the values x is favourable
-if the favourable outcome is likelier than not, P(y+ | x) > 1/2: that is what the protocol's gold
-classifier says, and what nobody inside `fit` may see. Seen are outcomes of training rows, and plans
-have none. So (docs/promise.md has the mathematics and what is assumed):
+h accepts every plan that is shown. The real decision on a person with the values x is favourable if
+the favourable outcome is likelier than not: P(y+ | x) > 1/2. The gold judge of the protocol
+measures this, but `fit` may not use the gold judge. `fit` sees only the outcomes of training rows,
+and a plan has no outcome yet. Therefore (docs/promise.md has the mathematics and the assumptions):
 
-1. A score that has not seen a row's own outcome (`heldout`) orders plans and training rows alike.
-   Plans below a threshold are not shown.
-2. Training rows above the threshold are weighed so that they look like the plans shown for rejected
+1. A score orders plans and training rows. The score of a row does not use the row's own outcome
+   (`trust.out_of_fold`). Plans below a threshold are not shown.
+2. Training rows above the threshold get weights, so that they look like the plans of rejected
    training people (a density ratio from a logistic regression).
-3. Their outcomes say, with exact binomial tests, whether the share of favourable decisions among
-   such rows is high enough: from single outcomes (`outcomes`: a share p of favourable outcomes
-   means a share of at least 2p - 1 of decisions), or from juries of people who are alike
-   (`neighbours`, see `juries`).
-4. Thresholds are tested from the strictest on, each with the same error, until the first that does
-   not pass (fixed-sequence testing: Angelopoulos et al., "Learn then Test", 2021), and once more
-   from the first on that would serve enough people. The last that passed is used; if none does
-   there is no promise, and no plan.
+3. Exact binomial tests on the outcomes of these rows decide whether the share of favourable
+   decisions is high enough. They use single outcomes (basis `outcomes`: a share p of favourable
+   outcomes implies a share of at least 2p - 1 of favourable decisions), or groups of similar people
+   (basis `neighbours`, see `juries`).
+4. Thresholds are tested in order, the strictest first, each with the same error, until one fails
+   (fixed-sequence testing: Angelopoulos et al., "Learn then Test", 2021). A second sequence starts
+   at the first threshold that serves enough people. The last threshold that passes is used. If none
+   passes, there is no promise and no plan.
 """
 
 from __future__ import annotations
@@ -38,26 +38,36 @@ from genrecourse.table.encoding import Array, as_it_is
 from genrecourse.trust.out_of_fold import OutOfFoldScore
 
 DELTA = 0.1
-ROWS = 10_000  # training rows that a promise rests on, at most
-PEOPLE = 400  # rejected ones among them whose plans are looked at, at most
-LEAST = 50  # rows of each outcome, and plans, below which nothing is promised
-PLANS_SHOWN = (0.3, 0.5, 0.7, 0.8, 0.9, 1.0)  # shares of the plans: a threshold each
-# People whose outcomes are taken together, and what part of delta that has: the more people, the
-# more often their outcomes can tell anything.
+ROWS = 10_000  # training rows that a promise uses, at most
+PEOPLE = 400  # rejected people among them for whom plans are made, at most
+LEAST = 50  # a promise needs this many rows of each outcome, and this many plans
+PLANS_SHOWN = (0.3, 0.5, 0.7, 0.8, 0.9, 1.0)  # shares of plans above a threshold: one test each
+# Size of a jury -> its part of delta. Large juries get most of it, because they pass most often.
 BASES = {1: 1 / 6, 15: 1 / 6, 45: 4 / 6}
 JURIES = tuple(size for size in BASES if size > 1)
 CAP = 0.99  # a weight is at most this quantile of all weights
-RIDGE = 0.1  # scikit-learn's C of the density ratio: small, so that few rows cannot outweigh all
-ENOUGH = 0.8  # of the people: who serves so many need not serve more
+RIDGE = 0.1  # scikit-learn's C of the density ratio: small, so that few rows cannot get all weight
+ENOUGH = 0.8  # share of people: a threshold that serves this many is good enough
 
 
-# ---- the rows it rests on -------------------------------------------------------------------
+# ---- the training rows ----------------------------------------------------------------------
 
 
 class PromiseData:
-    """Training rows with their outcomes, and the score that is made from them when first asked.
+    """Training rows with their outcomes, and a score that is fitted on them on first use.
 
-    blank: rows without what must not be looked at (`roles.ProtectedMask`).
+    Z: (n, D) rows. favourable: (n,) booleans, the outcomes. rejected: (n,) booleans, h rejects.
+    blank: hides protected columns (`roles.ProtectedMask`).
+
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> from genrecourse.table.schema import Schema
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"income": np.linspace(10, 40, 200)})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> Z, high = encoder.encode(X), X["income"].to_numpy() > 25
+    >>> data = PromiseData.some(Z, high, ~high, Cost(encoder), seed=0)
+    >>> data.people().shape, data.is_enough
+    ((100, 1), True)
     """
 
     def __init__(
@@ -82,7 +92,7 @@ class PromiseData:
         seed: int,
         blank: Callable[[Array], Array] = as_it_is,
     ) -> PromiseData:
-        """Of at most `ROWS` training rows. rejected: (n,) booleans, whom h turns down."""
+        """Return the data of at most `ROWS` randomly chosen rows."""
         keep = np.sort(np.random.default_rng([seed, 6]).permutation(len(Z))[:ROWS])
         return cls(Z[keep], favourable[keep], rejected[keep], cost, seed, blank)
 
@@ -91,27 +101,28 @@ class PromiseData:
         return OutOfFoldScore(self.cost, self.seed).fit(self.blank(self.Z), self.favourable)
 
     def score(self, Z: Array) -> Array:
-        """(n,) of any rows."""
+        """Return (n,) the scores of any rows of Z; higher: a favourable outcome is likelier."""
         return self._held_out(self.blank(Z))
 
     @cached_property
     def row_scores(self) -> Array:
+        """(n,) the scores of the training rows, each without its own outcome."""
         return self._held_out.of_training()
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are enough outcomes of either kind to learn from, whatever is held out."""
+        """Whether there are enough outcomes of both kinds to fit the score in every fold."""
         if not LEAST <= int(self.favourable.sum()) <= len(self.favourable) - LEAST:
             return False
         return OutOfFoldScore.can_fit(self.blank(self.Z), self.favourable, self.seed)
 
     def people(self) -> Array:
-        """Rows of Z of rejected people, for whom plans are made."""
+        """Return rows of Z of at most `PEOPLE` rejected people, for whom plans are made."""
         found = np.flatnonzero(self.rejected)
         return self.Z[np.random.default_rng([self.seed, 7]).permutation(found)[:PEOPLE]]
 
     def levels(self, plans: Array) -> list[ThresholdTest]:
-        """What the rows say of plans (n, D) that were made for `people`."""
+        """Return the tests for plans (n, D) that were made for `people`."""
         return make_levels(
             self.blank(self.Z),
             self.favourable,
@@ -125,6 +136,7 @@ class PromiseData:
     # ---- as arrays ----------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """Return the data as arrays for a model file."""
         parts = {"Z": self.Z, "favourable": self.favourable, "rejected": self.rejected}
         if "_held_out" in vars(self):
             parts |= {f"score_{name}": part for name, part in self._held_out.arrays().items()}
@@ -138,44 +150,49 @@ class PromiseData:
         seed: int,
         blank: Callable[[Array], Array] = as_it_is,
     ) -> PromiseData:
-        """The inverse of `arrays`; a score that was not made yet is made when asked, the same."""
-        ground = cls(arrays["Z"], arrays["favourable"], arrays["rejected"], cost, seed, blank)
+        """Return the data from `arrays`; a score that was not fitted yet is fitted on first use."""
+        data = cls(arrays["Z"], arrays["favourable"], arrays["rejected"], cost, seed, blank)
         learned = {k.removeprefix("score_"): a for k, a in arrays.items() if k.startswith("score_")}
         if learned:
-            own = OutOfFoldScore.from_arrays(learned, blank(ground.Z), cost, seed)
-            vars(ground)["_held_out"] = own
-        return ground
+            own = OutOfFoldScore.from_arrays(learned, blank(data.Z), cost, seed)
+            vars(data)["_held_out"] = own
+        return data
 
 
-# ---- what the rows say ----------------------------------------------------------------------
+# ---- the tests ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ThresholdTest:
-    """A threshold on the score, and what training rows that look like the plans above it say."""
+    """A threshold on the score, with the outcomes of training rows that look like plans above it.
+
+    >>> test = ThresholdTest(0.6, 0.9, 300, 2000, 900.0, 0.0, drawn=800, favourable=780, juries={})
+    >>> test.passes(jury=1, share=0.9, delta=0.1), test.passes(jury=1, share=0.99, delta=0.1)
+    (True, False)
+    """
 
     threshold: float
-    served: float  # share of the rejected people looked at who have a plan above it
-    plans: int  # and how many plans these are
-    rows: int  # training rows above it ...
-    ess: float  # ... and how many they are worth, weighed: (sum w)^2 / sum w^2
-    clipped: float  # share of the weight that the cap took away
-    drawn: int  # rows drawn by their weights ...
-    favourable: int  # ... and those of them whose outcome was favourable
+    served: float  # share of the rejected people in the test who have a plan above the threshold
+    plans: int  # number of these plans
+    rows: int  # training rows above the threshold
+    ess: float  # effective number of these rows, weighted: (sum w)^2 / sum w^2
+    clipped: float  # share of the weight that the cap removed
+    drawn: int  # rows drawn by their weights
+    favourable: int  # favourable outcomes among the drawn rows
     juries: dict[int, tuple[np.ndarray, Array]]  # by size: favourable outcomes, shares of weight
 
     def passes(self, jury: int, share: float, delta: float) -> bool:
-        """Is the share of favourable decisions this high? Wrong with a probability <= delta."""
+        """Return whether the share of favourable decisions is this high, with an error <= delta."""
         if jury == 1:
             return 2 * at_least(self.favourable, self.drawn, delta) - 1 >= share
         favourable, weight = self.juries[jury]
         return jury_p_value(favourable, weight, jury, 1 - share) <= delta
 
     def could_pass(self, jury: int, share: float, delta: float) -> bool:
-        """Would it pass had every outcome been favourable? Looks at no outcome.
+        """Return whether the test would pass if every outcome were favourable; uses no outcome.
 
-        Nor is more promised than so many plans could tell: people for whom there is none like them
-        may be as many as an event that was never seen in so many tries.
+        The number of plans limits the share as well: people unlike all of these plans may be as
+        frequent as an event that was not seen in this many tries.
         """
         if 1 - share < at_most(0, self.plans, delta):
             return False
@@ -194,8 +211,18 @@ def make_levels(
     n_people: int,
     seed: int,
 ) -> list[ThresholdTest]:
-    """The strictest first. score: of training rows Z, by models that did not see their outcome;
-    Z_plans: plans of rejected training people, of whom there are n_people."""
+    """Return one test per threshold, the strictest first.
+
+    score: (n,) the scores of the training rows Z, each without its own outcome.
+    Z_plans, score_plans: the plans of rejected training people and their scores.
+    n_people: the number of rejected training people, with or without a plan.
+
+    >>> rng = np.random.default_rng(0)
+    >>> Z, plans = rng.random((400, 1)), rng.uniform(0.7, 1.0, (60, 1))
+    >>> tests = make_levels(Z, Z[:, 0] > 0.5, Z[:, 0], plans, plans[:, 0], n_people=80, seed=0)
+    >>> [round(test.served, 2) for test in tests]
+    [0.39, 0.54, 0.61, 0.69, 0.75]
+    """
     if len(Z_plans) < LEAST:
         return []
     shown = np.quantile(score_plans, 1 - np.array(PLANS_SHOWN), method="lower")
@@ -228,7 +255,12 @@ def make_levels(
 
 
 def test_arrays(levels: Sequence[ThresholdTest]) -> dict[str, np.ndarray]:
-    """For a model file."""
+    """Return the tests as arrays for a model file.
+
+    >>> test = ThresholdTest(0.6, 0.9, 300, 2000, 900.0, 0.0, drawn=800, favourable=780, juries={})
+    >>> list(test_arrays([test]))
+    ['0_numbers']
+    """
     parts = {}
     for i, level in enumerate(levels):
         numbers = [getattr(level, name) for name in _NUMBERS]
@@ -239,7 +271,13 @@ def test_arrays(levels: Sequence[ThresholdTest]) -> dict[str, np.ndarray]:
 
 
 def tests_from_arrays(arrays: dict[str, np.ndarray]) -> list[ThresholdTest]:
-    """The inverse of `test_arrays`."""
+    """Return the tests from `test_arrays`.
+
+    >>> juries = {size: (np.zeros(2), np.full(2, 0.5)) for size in JURIES}
+    >>> test = ThresholdTest(0.6, 0.9, 300, 2000, 900.0, 0.0, 800, 780, juries)
+    >>> tests_from_arrays(test_arrays([test]))[0].favourable
+    780
+    """
     levels = []
     for i in range(sum(name.endswith("numbers") for name in arrays)):
         numbers = dict(zip(_NUMBERS, arrays[f"{i}_numbers"].tolist(), strict=True))
@@ -253,11 +291,16 @@ _NUMBERS = ("threshold", "served", "plans", "rows", "ess", "clipped", "drawn", "
 
 
 def plan_weights(rows: Array, plans: Array) -> tuple[Array, float]:
-    """(n,) how much denser plans are than rows at each row, capped; and the share that was capped.
+    """Return (n,) the density of plans over the density of rows, capped; and the capped share.
 
-    A logistic regression tells plans from rows, both classes weighing the same; its odds are the
-    ratio of the two densities. It is smooth on purpose: a plan lies where outcomes happened to be
-    favourable, and weights that could follow it there would carry that luck over to the rows.
+    A logistic regression separates plans from rows, with equal class weights; its odds are the
+    ratio of the two densities. It is smooth on purpose: plans lie where outcomes happened to be
+    favourable, and very local weights would select the rows by that luck.
+
+    >>> rows, plans = np.linspace(0, 1, 50)[:, None], np.linspace(0.6, 1, 50)[:, None]
+    >>> weight, clipped = plan_weights(rows, plans)
+    >>> bool(weight[-1] > weight[0]), round(clipped, 3)
+    (True, 0.002)
     """
     both = StandardScaler().fit_transform(np.concatenate([rows, plans]))
     is_plan = np.arange(len(both)) >= len(rows)
@@ -268,7 +311,11 @@ def plan_weights(rows: Array, plans: Array) -> tuple[Array, float]:
 
 
 def effective_size(weight: Array) -> float:
-    """How many rows of equal weight would tell as much (Kish)."""
+    """Return how many rows of equal weight give the same precision (Kish).
+
+    >>> effective_size(np.array([1.0, 1.0, 1.0, 0.0]))
+    3.0
+    """
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
@@ -285,35 +332,49 @@ def _asked(
 
 @dataclass(frozen=True)
 class Promise:
-    """What is promised of the plans shown, on average over the people who get one."""
+    """A promise about the plans that are shown, on average over the people who get one.
 
-    share: float  # of them that the real decision accepts, at least
-    delta: float  # how likely the threshold was chosen too low
-    threshold: float | None = None  # on the held-out score; None: cannot be promised
-    served: float = 0.0  # share of rejected training people whose plan reaches it
-    jury: int = 0  # people whose outcomes were taken together: 1, single outcomes
-    rows: int = 0  # training rows above the threshold ...
-    ess: float = 0.0  # ... and how many they are worth once they are weighed to look like plans
-    clipped: float = 0.0  # share of their weight that a cap took away
+    >>> Promise(share=0.9, delta=0.1).holds
+    False
+    >>> Promise(share=0.9, delta=0.1, threshold=0.7, served=0.8, jury=15).basis
+    'neighbours'
+    """
+
+    share: float  # the real decision accepts at least this share of the plans
+    delta: float  # the probability that the threshold is too low
+    threshold: float | None = None  # on the out-of-fold score; None: the promise does not hold
+    served: float = 0.0  # share of rejected training people with a plan above the threshold
+    jury: int = 0  # size of the groups of outcomes; 1: single outcomes
+    rows: int = 0  # training rows above the threshold
+    ess: float = 0.0  # effective number of these rows, weighted to look like plans
+    clipped: float = 0.0  # share of the weight that the cap removed
 
     @property
     def holds(self) -> bool:
+        """Whether the training data support the promise."""
         return self.threshold is not None
 
     @property
     def basis(self) -> str:
-        """`outcomes`, `neighbours`, or nothing where nothing can be promised."""
+        """`outcomes` or `neighbours`; empty if the promise does not hold."""
         return {0: "", 1: "outcomes"}.get(self.jury, "neighbours")
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
         return {**vars(self), "basis": self.basis}
 
 
 def choose(levels: Sequence[ThresholdTest], share: float, delta: float) -> Promise:
-    """The promise that can be kept, of single outcomes or else of juries; or none.
+    """Return the promise that the tests support; its threshold is None if they support none.
 
-    Each basis has its part of delta. The finest that serves `ENOUGH` of the people is taken, else
-    the one that serves most.
+    Single outcomes and juries of each size have their own part of delta. The smallest size that
+    serves `ENOUGH` of the people is used, or else the size that serves most.
+
+    >>> test = ThresholdTest(
+    ...     0.6, 0.9, 300, 2000, 900.0, 0.0, 800, 780, {15: ([], []), 45: ([], [])}
+    ... )
+    >>> choose([test], share=0.9, delta=0.1).basis
+    'outcomes'
     """
     found = []
     for jury, part in BASES.items():
@@ -332,9 +393,12 @@ def choose(levels: Sequence[ThresholdTest], share: float, delta: float) -> Promi
 def _last_passing(
     levels: Sequence[ThresholdTest], jury: int, share: float, delta: float
 ) -> ThresholdTest | None:
-    """Of two sequences that share delta: from the strictest level on, and from the first that
-    serves `ENOUGH`. The stricter, the fewer rows a level rests on, and the one more that may fail
-    by bad luck where all after it would pass."""
+    """Return the lowest threshold that passes in one of two sequences, which share delta.
+
+    One sequence starts at the strictest threshold, the other at the first that serves `ENOUGH`. A
+    strict threshold has few rows, so it can fail by bad luck and end the first sequence, although
+    later thresholds would pass.
+    """
     enough = (i for i, level in enumerate(levels) if level.served >= ENOUGH)
     starts = dict.fromkeys([0, next(enough, 0)])
     passed = [_sequence(levels[i:], jury, share, delta / len(starts)) for i in starts]
@@ -344,8 +408,10 @@ def _last_passing(
 def _sequence(
     levels: Sequence[ThresholdTest], jury: int, share: float, delta: float
 ) -> ThresholdTest | None:
-    """The last level before the first that fails; those that no outcome could make pass are not
-    tested at all."""
+    """Return the last threshold before the first one that fails.
+
+    Thresholds that could not pass with any outcomes are skipped.
+    """
     last = None
     for level in levels:
         if not level.could_pass(jury, share, delta):
@@ -357,6 +423,13 @@ def _sequence(
 
 
 def check_promise(where: str, share: Any, delta: Any) -> None:
+    """Raise a UserError if the share or delta of a promise is not between 0 and 1.
+
+    >>> check_promise("GenRe.plans", 90, 0.1)
+    Traceback (most recent call last):
+    ...
+    genrecourse.errors.UserError: GenRe.plans: promise is 90; it must be a number between 0 and 1
+    """
     for name, value in (("promise", share), ("delta", delta)):
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not (number and 0 < value < 1):

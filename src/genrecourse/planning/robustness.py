@@ -1,9 +1,15 @@
-"""Endurance: will a plan still be accepted once h is trained again, or if it is done imprecisely?
+"""Robustness of a plan: does h still accept it after retraining, or if it is done imprecisely?
 
-Both are answered by trying: copies of h retrained on bootstraps of the same rows (`copies`), and
-h itself with noise on every number that may change, drawn by the row's content alone. h as it is
-accepts every plan that is shown and is not counted. The intervals are exact for tries that are
-independent: they are about another such copy or another such try, not about a later year.
+Two experiments answer this:
+
+- `retrained` asks models that were trained again on bootstraps of the same rows
+  (`trust.retrained`).
+- `imprecise` asks h about copies of the plan with noise on every number that may change. The noise
+  depends only on the row and the seed, so the same plan always gets the same noise.
+
+The current h accepts every plan that is shown, so it is not counted. The intervals are exact if the
+tries are independent. They describe one more retrained model or one more try with noise; they do
+not predict how the world changes in later years.
 """
 
 from __future__ import annotations
@@ -17,11 +23,18 @@ from genrecourse.table.encoding import Array
 from genrecourse.table.noise import NOISE_SCALE, KeyedNoise
 
 TRIES = 32
-STREAM = 40_009  # keeps these draws apart from those that the plan was found with
+STREAM = 40_009  # a separate stream: the search for the plan must not have seen this noise
 
 
 def retrained(votes: np.ndarray) -> list[Share]:
-    """How many of the copies accept each row. votes: (copies, n), as in `Verifier.votes`."""
+    """Return, for each row, how many of the retrained models accept it.
+
+    votes: (models, n) booleans, as `Verifier.votes` returns them.
+
+    >>> votes = np.array([[True, False], [True, True], [True, False]])
+    >>> retrained(votes)
+    [Share(k=3, n=3), Share(k=1, n=3)]
+    """
     return [Share(int(k), len(votes)) for k in votes.sum(axis=0)]
 
 
@@ -32,8 +45,16 @@ def imprecise(
     seed: int,
     blank: Callable[[Array], Array] = lambda Z: Z,
 ) -> list[Share]:
-    """How many noisy copies of each row h accepts. numbers: the columns that noise may move.
-    blank: rows without what must not decide which noise they meet (`roles.ProtectedMask`)."""
+    """Return, for each row of Z_plus, how many of `TRIES` noisy copies h accepts.
+
+    confidence: returns h's confidence in rows of Z; above 0.5, h accepts.
+    numbers: the columns of Z that get noise.
+    blank: hides protected columns (`roles.ProtectedMask`), so that they do not select the noise.
+
+    >>> rows = np.array([[0.9], [0.52]])
+    >>> [share.k for share in imprecise(lambda Z: Z[:, 0], rows, np.array([0]), seed=0)]
+    [32, 28]
+    """
     n, width = Z_plus.shape
     noise = KeyedNoise(seed + STREAM)
     keys = noise.keys(blank(Z_plus))

@@ -17,7 +17,7 @@ from genrecourse.table.schema import Feature, Schema
 
 
 def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:
-    """One person: who they are, and the plan, with today's values that would change marked."""
+    """Returns one person: their features, those that would change in bold, and the plans."""
     changed = {change.feature.name for change in plan.changes}
     profile = Table.grid(padding=(0, 2), expand=True)
     profile.add_column(ratio=1)
@@ -60,11 +60,11 @@ def _plan(plan: Plan) -> list[Table | Text]:
 # ---- comparisons --------------------------------------------------------------------------------
 
 
-IN_A_ROW = 7  # metrics beside each other
+IN_A_ROW = 7  # metrics side by side
 
 
 def standings_tables(rows: list[Standing]) -> Group:
-    """The methods on one data set; then each against another one, and the times it took."""
+    """Returns the methods on one data set: metrics, then differences between methods, and times."""
     heads, cells = rendering.head(rows), [rendering.cells(row, rows) for row in rows]
     blocks = [slice(i, i + IN_A_ROW) for i in range(1, len(heads), IN_A_ROW)]
     metrics = [_narrow([heads[0], *heads[b]], [[c[0], *c[b]] for c in cells]) for b in blocks]
@@ -74,7 +74,7 @@ def standings_tables(rows: list[Standing]) -> Group:
 
 
 def _narrow(heads: list[str], lines: list[list[str]]) -> Table:
-    """A mean above its interval, a name above its arrow: so it fits into 80 columns."""
+    """Returns a table for 80 columns: a mean above its interval, a name above its arrow."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for place, name in enumerate(heads):
         label = name.replace("retrained_", "retrained\n").replace(" ↑", "\n↑").replace(" ↓", "\n↓")
@@ -85,7 +85,7 @@ def _narrow(heads: list[str], lines: list[list[str]]) -> Table:
 
 
 def metrics_table(rows: list[Standing]) -> Table:
-    """Every metric of one method (the first), and of what stands beside it."""
+    """Returns every metric of the first method, beside the same metric of the other rows."""
     table = Table(title=Text(rendering.caption(rows)), title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("metric")
     table.add_column("better")

@@ -93,7 +93,7 @@ class Problem:
         rejected = ~self.classifier.accepts(X)
         return request_book(rules, self.rules, X, rejected)
 
-    # ---- h ----------------------------------------------------------------------------------------
+    # ---- h ---------------------------------------------------------------------------------------
 
     def confidence(self, Z: Array) -> Array:
         """(n,) h on rows of Z, on the common scale where 0.5 is the cutoff."""
@@ -110,7 +110,7 @@ class Problem:
             Z = self.encoder.from_features(F)
         return self.confidence(Z)
 
-    # ---- rows within the rules --------------------------------------------------------------------
+    # ---- rows within the rules -------------------------------------------------------------------
 
     def legal(self, Z: Array, Z_plus: Array, request: RuleBook | None = None) -> Array:
         """Return Z_plus on legal values and within the rules; an unmoved feature stays exact.

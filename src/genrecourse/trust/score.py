@@ -68,9 +68,7 @@ def expected_score(
     rows = np.arange(N)[:, None]
     open_ = confidence > margin
     open_ = np.where(open_.any(axis=1, keepdims=True), open_, confidence > 0.5)
-    distinct, first, place = np.unique(
-        found.Z.reshape(N * n, D), axis=0, return_index=True, return_inverse=True
-    )
+    distinct, first, place = _distinct(found.Z.reshape(N * n, D), together=n > 1)
     place = place.reshape(N, n)
     valid = verifier.valid(distinct, confidence.reshape(-1)[first])
     valid = valid - SHORTFALL * np.maximum(0.0, 0.5 - verifier.robust(distinct))
@@ -81,6 +79,18 @@ def expected_score(
     score = np.full((N, n), -np.inf)
     score[rows, short] = merit[rows, short] + slow[back.reshape(short.shape)]
     return np.where(open_.any(axis=1, keepdims=True), score, confidence - REJECTED)
+
+
+def _distinct(Z: Array, *, together: bool) -> tuple[Array, np.ndarray, np.ndarray]:
+    """Return the distinct rows, where each first stands, and the place of each row among them.
+
+    If a row has one candidate only there is nothing to save: every row stays by itself, and keeps
+    the confidence that h gave it there.
+    """
+    if not together:
+        every = np.arange(len(Z))
+        return Z, every, every
+    return np.unique(Z, axis=0, return_index=True, return_inverse=True)
 
 
 def _best_distinct(merit: Array, place: np.ndarray, k: int) -> np.ndarray:

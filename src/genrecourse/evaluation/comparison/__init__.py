@@ -1,5 +1,8 @@
-"""Comparing methods under the protocol. In reading order: run, entries, results, bench, isolation,
-fence, landlock; then intervals, ranking and rendering, which make tables of it."""
+"""Compare methods under the protocol.
+
+In reading order: run, entries, results, bench, isolation, fence and landlock run the methods;
+intervals, ranking and rendering make tables from the results.
+"""
 
 from genrecourse.evaluation.comparison.entries import Entry
 from genrecourse.evaluation.comparison.ranking import difference, estimate, standings

@@ -1,7 +1,7 @@
-"""Bench: one case (data set and seed), and the methods that take their turn on it.
+"""Bench: one case (data set and seed) on which methods run one after the other.
 
-The case, with its judge, stays in this process; a method answers from a process of its own, and
-what it gives is measured here.
+The case with its judge stays in this process. Each method runs in its own process, and its answers
+are measured here.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from genrecourse.evaluation.gold import Witnesses
 from genrecourse.methods import METHODS
 from genrecourse.model.artifact import pack
 
-KEPT = ("score", "val", "lof", "cost")  # metrics of which a line keeps every person's value
+KEPT = ("score", "val", "lof", "cost")  # a line stores these metrics for every person
 
 
 class _Last:
-    """The case and the witnesses that were made last: comparisons on one case often come one after
-    the other. One, not several: of a large table they take gigabytes."""
+    """The last case and its witnesses, since the next comparison often uses the same case.
+
+    Only one case is kept: a large table needs gigabytes.
+    """
 
     def __init__(self) -> None:
         self._key: tuple[str, int, bool] | None = None
@@ -38,14 +40,15 @@ class _Last:
         self._witnesses: Witnesses | None = None
 
     def case(self, name: str, seed: int, nested: bool) -> Case:
-        """With everybody; fewer rows are the first of the same people."""
+        """Return the case with all people; a case with fewer rows has the first of them."""
         if self._case is None or self._key != (name, seed, nested):
-            self._key = self._case = self._witnesses = None  # freed before more is made
+            self._key = self._case = self._witnesses = None  # free the memory first
             self._case = make_case(name, seed, rows=None, nested=nested)
             self._key = (name, seed, nested)
         return self._case
 
     def witnesses(self, name: str, seed: int, nested: bool) -> Witnesses:
+        """Return the witnesses of the case."""
         case = self.case(name, seed, nested)
         if self._witnesses is None:
             self._witnesses = witnesses_of(case)
@@ -56,7 +59,11 @@ last = _Last()
 
 
 class Bench:
-    """The case of one data set and seed, kept while the methods take their turn."""
+    """The case of one data set and seed, on which methods run.
+
+    >>> bench = Bench("german", 0, rows=50, nested=False, witnesses=False)  # doctest: +SKIP
+    >>> bench.run(Entry("nnr", "nnr"), heads(Entry("nnr", "nnr")), None)  # doctest: +SKIP
+    """
 
     def __init__(
         self, name: str, seed: int, *, rows: int | None, nested: bool, witnesses: bool
@@ -65,12 +72,14 @@ class Bench:
         whole = last.case(name, seed, nested)
         self.case = replace(whole, people=whole.people.iloc[:rows])
         if len(self.case.people) == 0:
-            raise UserError(f"{name}, seed {seed}: h rejects none of the test rows")
+            raise UserError(
+                f"{name}, seed {seed}: h rejects none of the test rows; choose another seed"
+            )
         self.witnesses = last.witnesses(name, seed, nested) if witnesses else None
         self.seconds = time.perf_counter() - started
 
     def run(self, entry: Entry, heads: list[Line], output: Path | None) -> list[Line]:
-        """A line for each head. A method that fails has failed for everybody."""
+        """Return one line per head; if the method fails, it fails for all people."""
         try:
             if entry.method in BOUNDS:
                 return [self._bound(heads[0])]
@@ -83,7 +92,7 @@ class Bench:
         except MethodError as error:
             failed = str(error)
         except UserError as error:
-            failed = f"what it gave cannot be measured: {error}"
+            failed = f"its answer cannot be measured: {error}"
         rest = {"n": len(self.case.people), "seconds": {"case": self.seconds}, "failed": failed}
         return [head | rest for head in heads]
 
@@ -128,31 +137,33 @@ class Bench:
         values: dict[str, np.ndarray],
         seconds: dict[str, Any],
     ) -> Line:
-        told = row_ids(X_plus)
-        people = {"x_plus": told} | {name: values[name] for name in KEPT if name in values}
+        ids = row_ids(X_plus)
+        people = {"x_plus": ids} | {name: values[name] for name in KEPT if name in values}
         return head | {
             "n": len(X_plus),
-            "distinct": len(np.unique(told)),
+            "distinct": len(np.unique(ids)),
             "h_accuracy": self.case.h_accuracy,
             "seconds": {"case": self.seconds} | seconds,
-            "metrics": {name: _summary(v, told) for name, v in values.items()},
+            "metrics": {name: _summary(v, ids) for name, v in values.items()},
             "people": {name: pack_numbers(v) for name, v in people.items()},
         }
 
 
-def _summary(values: np.ndarray, told: np.ndarray) -> dict[str, Any]:
-    """Mean, half of its 95% interval within this seed, standard deviation of the people, and how
-    many people it is about: a metric may not apply to everybody."""
+def _summary(values: np.ndarray, x_plus: np.ndarray) -> dict[str, Any]:
+    """Return the mean, half of its 95% interval, the standard deviation, and n.
+
+    NaNs are excluded; n counts the rest. x_plus: (n,) the id of each person's x_plus.
+    """
     known = ~np.isnan(values)
     if not known.any():
         return {"mean": None, "half": None, "sd": None, "n": 0}
-    found = clustered(values[known], told[known])
+    found = clustered(values[known], x_plus[known])
     numbers = {"mean": found.mean, "half": found.half, "sd": float(values[known].std())}
     return {k: v if np.isfinite(v) else None for k, v in numbers.items()} | {"n": found.n}
 
 
 def _files(output: Path | None) -> tuple[Path, ...]:
-    """The results themselves are not for methods: they hold what the judge said."""
+    """Return the files that methods may not read: the results contain the judge's verdicts."""
     if output is None:
         return ()
     return (output, *(output.with_suffix(ending) for ending in TABLES))

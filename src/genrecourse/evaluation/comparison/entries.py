@@ -1,8 +1,9 @@
-"""Entry: one method in a comparison; and the hashes that say what was frozen when it ran.
+"""Entry: one method in a comparison, and the hashes of its settings and of the code.
 
-`config` is the hash of every parameter, of the request and of the library's fixed numbers (grids,
-margins, sizes): a line is used again only by a comparison with the same. `source` is the hash of
-the code on which a result depends: where it alone differs, the line is used and the change is said.
+`config` is a hash of every parameter, of the request, and of the constants of the library (grids,
+margins, sizes). A comparison uses an old result only if this hash is the same. `source` is a hash
+of the code that a result depends on. If only this hash differs, the comparison uses the old result
+and warns.
 """
 
 from __future__ import annotations
@@ -29,27 +30,37 @@ from genrecourse.methods.base import check_params, pack_params
 from genrecourse.model.artifact import pack
 
 PACKAGE = Path(genrecourse.methods.__file__).parents[1]
-BOUNDS = ("ceiling", "accepted")  # no methods: what copying can reach, and people accepted as is
-GIVEN = ("classifier", "schema", "random_state", "progress")  # parameters that the comparison gives
-# Modules that run, show or store, and decide no result; all others are the source of one. What is
-# compared is `recourse`: what `plans` puts around it decides none either.
+BOUNDS = ("ceiling", "accepted")  # references, not methods: the best copies, and accepted people
+GIVEN = ("classifier", "schema", "random_state", "progress")  # parameters that the comparison sets
+# Modules that do not affect the result of `recourse`, which is what a comparison measures. The
+# `source` hash contains all other modules.
 SHOWS = (
-    *("__main__.py", "apps", "advice", "audit", "reports", "planning"),
-    *("evaluation/comparison", "evaluation/checks.py", "table/table_files.py"),
+    *("__main__.py", "apps", "advice", "auditing", "reports", "planning"),
+    *(
+        "evaluation/comparison",
+        "evaluation/checks.py",
+        "evaluation/examples.py",
+        "table/table_files.py",
+    ),
     *("rules/policy.py", "rules/relaxations.py", "trust/out_of_fold.py"),
 )
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One method in a comparison: how it is made, and what it is asked once it is fitted.
+    """One method in a comparison: how it is made, and what it is asked after the fit.
 
     label: its name in the tables.
-    method: a name of METHODS.
-    params: parameters other than the method's own.
-    asks: several requests of one fitted model, `recourse(people, **ask)`: each has its own line,
-        under `label/name`, or `label` where the name is empty.
-    data_fraction: share of the training rows that it is given; a smaller share is part of a larger.
+    method: a name in METHODS.
+    params: parameters that differ from the defaults of the method.
+    asks: requests to the same fitted model, `recourse(people, **ask)`. Each request has its own
+        line with the label `label/name`, or `label` if the name is empty.
+    data_fraction: the share of the training rows that the method gets; the rows of a smaller share
+        are part of a larger one.
+
+    >>> entry = Entry("cheap", "revise", {"steps": 200}, asks={"": {}, "lam 1": {"lam": 1.0}})
+    >>> [entry.named(ask) for ask in entry.asks]
+    ['cheap', 'cheap/lam 1']
     """
 
     label: str
@@ -61,33 +72,46 @@ class Entry:
     def __post_init__(self) -> None:
         if self.method not in METHODS and self.method not in BOUNDS:
             close = did_you_mean(self.method, METHODS)
-            raise UserError(f"no method '{self.method}'{close}; there are {', '.join(METHODS)}")
+            raise UserError(
+                f"there is no method '{self.method}'{close}; the methods are {', '.join(METHODS)}"
+            )
         if not 0 < self.data_fraction <= 1:
-            raise UserError(f"{self.label}: data_fraction is {self.data_fraction}, not in (0, 1]")
+            raise UserError(
+                f"{self.label}: data_fraction is {self.data_fraction}; it must be in (0, 1]"
+            )
         ours = [name for name in GIVEN if name in self.params]
         if ours:
-            raise UserError(f"{self.label}: {ours} are the comparison's to give; leave them out")
+            raise UserError(f"{self.label}: the comparison sets {ours}; leave them out of params")
         if not self.asks:
-            raise UserError(f"{self.label}: asks is empty; leave it out to ask once")
+            raise UserError(f"{self.label}: asks is empty; leave it out for a single request")
 
     def named(self, ask: str) -> str:
+        """Return the label of one request."""
         return f"{self.label}/{ask}" if ask else self.label
 
 
 def check_entries(entries: Sequence[Entry | str]) -> list[Entry]:
-    """The entries; a name alone is a method as it is."""
+    """Return the entries; a name becomes an entry with the default parameters.
+
+    >>> [entry.label for entry in check_entries(["nnr", Entry("mine", "wachter")])]
+    ['nnr', 'mine']
+    """
     made = [entry if isinstance(entry, Entry) else Entry(entry, entry) for entry in entries]
     if not made:
-        raise UserError("there is no method to compare; name one of " + ", ".join(METHODS))
+        raise UserError("there is no method to compare; choose from " + ", ".join(METHODS))
     labels = [entry.named(ask) for entry in made for ask in entry.asks]
     twice = sorted({name for name in labels if labels.count(name) > 1 or name in BOUNDS})
     if twice:
-        raise UserError(f"{twice} stand for more than one thing; give each entry its own label")
+        raise UserError(f"the labels {twice} are used twice; give each entry its own label")
     return made
 
 
 def heads(entry: Entry) -> list[Line]:
-    """The lines of an entry as far as they do not depend on the case: one for each request."""
+    """Return the part of the lines of an entry that does not depend on the case, one per request.
+
+    >>> [head["label"] for head in heads(Entry("mine", "nnr"))]
+    ['mine']
+    """
     settings, kind = _settings(entry)
     return [
         {
@@ -116,7 +140,7 @@ def _versions() -> dict[str, str]:
 
 
 def _settings(entry: Entry) -> tuple[dict[str, Any], type]:
-    """Every parameter of the method as JSON, given or not, and the method's class."""
+    """Return all parameters of the method as JSON, also the defaults, and its class."""
     if entry.method in BOUNDS:
         return {"class": entry.method}, Entry
     maker: Any = METHODS[entry.method]
@@ -129,14 +153,14 @@ def _settings(entry: Entry) -> tuple[dict[str, Any], type]:
 
 @cache
 def _constants() -> dict[str, Any]:
-    """The fixed numbers of the library: grids, margins, sizes. They are settings as well."""
+    """Return the constants of the library (grids, margins, sizes), which are settings as well."""
     found = {}
     for path in _decisive():
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
         module = importlib.import_module(".".join(p for p in parts if p != "__init__"))
         for name, value in vars(module).items():
             if name.isupper():
-                with suppress(UserError):  # METHODS and the like are no numbers
+                with suppress(UserError):  # METHODS, for example, is not data
                     found[f"{module.__name__}.{name}"] = pack(value)
     return found
 
@@ -147,17 +171,17 @@ def _source() -> bytes:
 
 
 def _decisive() -> list[Path]:
-    """The package's modules on which a result depends, in order."""
+    """Return the modules of the package that a result depends on, in order."""
     shows = [PACKAGE / name for name in SHOWS]
     paths = sorted(PACKAGE.rglob("*.py"))
     return [path for path in paths if not any(path.is_relative_to(each) for each in shows)]
 
 
 def _file_of(kind: type) -> bytes:
-    """The source of a method that is not the package's own."""
+    """Return the source of a method that is not part of the package."""
     try:
         path = Path(inspect.getfile(kind))
-    except (OSError, TypeError):  # typed at a prompt
+    except (OSError, TypeError):  # defined at a prompt
         return b""
     return b"" if path.is_relative_to(PACKAGE) else path.read_bytes()
 

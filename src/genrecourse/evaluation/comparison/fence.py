@@ -1,13 +1,13 @@
-"""The fence around a method that is being compared: what its process may not do.
+"""The fence around a method in a comparison: what the process of the method may not do.
 
-An audit hook refuses to open the data sets' files or other processes' memory, to write outside a
-temporary folder of its own, to use the network and to start processes; where the kernel can close
-files (`landlock`), it does so too. Once up it stays up.
+A Python audit hook prevents the process from reading the files of data sets or the memory of other
+processes, from writing outside its temporary folder, from using the network, and from starting
+processes. If the kernel supports it, `landlock` also blocks the files. The fence cannot be removed.
 
-It is there against shortcuts and mistakes: code that reads a file it should not, a cache that the
-run before left behind. It is no prison. Code that takes the interpreter apart can get past the
-hook, native code past all but what the kernel closes, and a data set that is *made* can be made
-again by anyone who knows its recipe and seed.
+The fence prevents shortcuts and mistakes, for example reading a wrong file or a cache of an earlier
+run. It is not a sandbox against attacks: code that manipulates the interpreter can avoid the hook,
+native code is only stopped by the kernel, and a synthetic data set can be generated again by
+anybody who knows its code and seed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from genrecourse.evaluation.comparison import landlock
 
 DATA_FILE = re.compile(r".*_(train|test)\.csv(\.\w+)?")
 CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".dll", ".dylib")
-# What a numerical library reads to see how many cores and how much memory there is.
+# Files that numerical libraries read to find the number of cores and the size of the memory.
 OF_THE_MACHINE = {
     *("cpuinfo", "meminfo", "stat", "self/stat", "self/statm", "self/status", "self/cgroup"),
     *("self/mountinfo", "self/maps", "sys/vm/overcommit_memory"),
@@ -49,14 +49,21 @@ MOVES = {"os.link", "os.symlink", "os.rename", "os.remove", "os.rmdir", "os.trun
 
 @dataclass(frozen=True)
 class Fence:
-    """What a child may not do; once it is up it stays up."""
+    """The limits of a child process.
 
-    home: str  # the one folder to write to
-    closed: tuple[str, ...]  # files and folders not to read
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     fence = Fence.around(home, (Path("results.jsonl"),))
+    >>> any(path.endswith("results.jsonl") for path in fence.closed)
+    True
+    """
+
+    home: str  # the only folder that the process may write to
+    closed: tuple[str, ...]  # files and folders that the process may not read
 
     @classmethod
     def around(cls, home: str, closed: tuple[Path, ...]) -> Fence:
-        """closed: besides the folders in which this machine keeps data sets."""
+        """Return a fence that closes these paths and the folders of data sets."""
         folders = [Path(user_cache_dir("genrecourse")), datasets.EMBEDDED, *closed]
         named = os.environ.get(datasets.DATA_VARIABLE)
         if named:
@@ -64,12 +71,13 @@ class Fence:
         return cls(os.path.realpath(home), tuple(os.path.realpath(f) for f in folders))
 
     def put_up(self) -> None:
+        """Limit this process; this cannot be undone."""
         os.environ.pop(datasets.DATA_VARIABLE, None)
         os.environ["TMPDIR"] = tempfile.tempdir = self.home
-        os.chdir(self.home)  # a file named without a folder is one of its own
+        os.chdir(self.home)  # relative paths are inside the folder
         for name, entry in list(datasets.DATASETS.items()):
             datasets.DATASETS[name] = replace(entry, read=_no_data_set)
-        joblib.cpu_count(only_physical_cores=True)  # asks another program, once, and remembers
+        joblib.cpu_count(only_physical_cores=True)  # runs a program once and caches the result
         _no_fork_exec()
         landlock.lock(self.closed)
         sys.addaudithook(self._watch)
@@ -78,7 +86,7 @@ class Fence:
         if event == "open":
             self._open(args[0], args[2])
         elif event in PROCESSES:
-            raise _refused("start or signal a process; where it takes n_jobs, use threads")
+            raise _refused("start or signal a process; if it uses n_jobs, use threads")
         elif event in NETWORK:
             raise _refused("use the network")
         elif event in MOVES:
@@ -86,16 +94,16 @@ class Fence:
                 if isinstance(path, str | bytes | os.PathLike) and not self._at_home(_real(path)):
                     raise _refused(f"touch {os.fsdecode(path)}")
         elif event == "ctypes.dlopen" and _is_libc(args[0]) and not _is_asked_by("threadpoolctl"):
-            raise _refused("call the operating system past Python")
+            raise _refused("call the C library directly")
 
     def _open(self, path: Any, flags: Any) -> None:
         if not isinstance(path, str | bytes | os.PathLike):
-            return  # a file that is open already
+            return  # the file is already open
         real = _real(path)
         if self._at_home(real):
             return
         if (flags or 0) & WRITES and real != os.devnull:
-            raise _refused(f"write to {real}; tempfile has a folder of its own for it")
+            raise _refused(f"write to {real}; use the folder of tempfile instead")
         if self._is_closed(real):
             raise _refused(f"read {real}")
 
@@ -112,8 +120,8 @@ class Fence:
 
 def _refused(what: str) -> PermissionError:
     return PermissionError(
-        f"a method that is being compared may not {what}. It is given training rows, their "
-        "labels, h and the schema, and then the people"
+        f"a method in a comparison may not {what}. It gets only the training rows, their labels, "
+        "h and the schema, and then the people"
     )
 
 
@@ -122,10 +130,10 @@ def _no_data_set(seed: int) -> Any:
 
 
 def _no_fork_exec() -> None:
-    """multiprocessing and joblib start processes without telling the audit hook."""
+    """Block the functions of multiprocessing and joblib that the audit hook does not see."""
 
     def refuse(*_: Any) -> int:
-        raise _refused("start or signal a process; where it takes n_jobs, use threads")
+        raise _refused("start or signal a process; if it uses n_jobs, use threads")
 
     for name in ("_posixsubprocess", "_winapi"):
         module = sys.modules.get(name)
@@ -151,12 +159,12 @@ def _of_the_machine(real: str) -> bool:
 
 
 def _is_libc(library: Any) -> bool:
-    """The library of the operating system, or the process itself, which has it inside."""
+    """Return whether this is the C library, or the process itself, which contains it."""
     return library is None or bool(LIBC.match(os.path.basename(os.fsdecode(library))))
 
 
 def _is_asked_by(module: str) -> bool:
-    """Whether code of this module is running, some calls up. scikit-learn counts threads so."""
+    """Return whether this module is in the call stack; scikit-learn counts threads this way."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__") != module:
         frame = frame.f_back

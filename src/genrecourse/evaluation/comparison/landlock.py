@@ -1,8 +1,9 @@
-"""Files that the kernel itself refuses to a process, by Linux' Landlock where there is one.
+"""Block files in the kernel, with Landlock, if Linux supports it.
 
-An audit hook sees what Python opens. This also holds for native code and for whatever the process
-starts, and it closes the memory of processes outside. Landlock knows only what is allowed: so all
-that stands beside the way from the root to a closed folder is allowed, and the folder is not.
+An audit hook sees only what Python opens. Landlock also applies to native code and to child
+processes, and it blocks the memory of other processes. Landlock has only rules that allow paths.
+Therefore everything next to the path from the root to a closed folder is allowed, and the folder
+itself is not.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# From the kernel's headers; the numbers of these calls are the same on every kind of machine.
+# From the kernel headers; the numbers of these calls are the same on all architectures.
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 READ_FILE = 1 << 2
 PATH_BENEATH = 1
@@ -31,9 +32,12 @@ class _Beneath(ctypes.Structure):
 
 
 def lock(closed: tuple[str, ...]) -> bool:
-    """Never again read these files and folders, named by their real paths. False: not possible.
+    """Block reading of these real paths for this process; return False if that is not possible.
 
-    Modules that lie inside a closed folder can still be imported.
+    This cannot be undone. Modules inside a closed folder can still be imported.
+
+    >>> lock(("/home/somebody/data",))  # doctest: +SKIP
+    True
     """
     if sys.platform != "linux":
         return False
@@ -41,7 +45,7 @@ def lock(closed: tuple[str, ...]) -> bool:
     asked = _Ruleset(READ_FILE)
     rules = libc.syscall(CREATE_RULESET, ctypes.byref(asked), ctypes.sizeof(asked), 0)
     if rules < 0:
-        return False  # an older kernel, or one without it
+        return False  # the kernel does not support it
     try:
         paths = list(_open_beside("/", closed)) + _imported(closed)
         if len(paths) > MOST_RULES:
@@ -59,7 +63,7 @@ def _allow(libc: ctypes.CDLL, rules: int, path: str) -> None:
     try:
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # it has gone, or is not ours to see
+        return  # it does not exist any more, or we may not see it
     try:
         rule = _Beneath(READ_FILE, folder)
         libc.syscall(ADD_RULE, rules, PATH_BENEATH, ctypes.byref(rule), 0)
@@ -68,14 +72,14 @@ def _allow(libc: ctypes.CDLL, rules: int, path: str) -> None:
 
 
 def _open_beside(folder: str, closed: tuple[str, ...]) -> Iterator[str]:
-    """What `folder` holds except for the closed paths and the way to them."""
+    """Yield the contents of `folder` without the closed paths and the folders that lead to them."""
     try:
         entries = list(os.scandir(folder))
     except OSError:
         return
     for entry in entries:
         if entry.is_symlink() or entry.path in closed:
-            continue  # what a link leads to is allowed, or not, where it is
+            continue  # the target of a link has its own rule
         if any(path.startswith(entry.path + os.sep) for path in closed):
             yield from _open_beside(entry.path, closed)
         else:
@@ -83,6 +87,6 @@ def _open_beside(folder: str, closed: tuple[str, ...]) -> Iterator[str]:
 
 
 def _imported(closed: tuple[str, ...]) -> list[str]:
-    """Folders of modules inside the closed ones."""
+    """Return the folders of modules inside the closed folders."""
     folders = [os.path.realpath(folder) for folder in (*sys.path, sys.prefix, sys.base_prefix)]
     return [f for f in folders if any(Path(f).is_relative_to(path) for path in closed)]

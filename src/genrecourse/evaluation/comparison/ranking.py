@@ -1,7 +1,7 @@
-"""From the lines of a comparison to who stands where: means, 95% intervals, paired differences.
+"""Rank the methods of a comparison: means, 95% intervals and paired differences.
 
-Each method is compared with the best other one (the highest mean Score on that data set, itself
-left out), person by person. The bounds are no methods and take no part in it.
+Each method is compared, person by person, with the best other method (the one with the highest mean
+Score on the data set). The bounds are not methods and are not compared.
 """
 
 from __future__ import annotations
@@ -22,26 +22,38 @@ RANKED_BY = "score"
 
 @dataclass(frozen=True)
 class Standing:
-    """How one method did on one data set, over the seeds."""
+    """The results of one method on one data set, over all seeds.
+
+    >>> score = Interval(1.4, 0.1, n=200, clusters=80, seeds=2)
+    >>> row = Standing("german", "nnr", 200, 200, 80, 2, 0, {"score": score})
+    >>> row.metrics["score"].mean
+    1.4
+    """
 
     dataset: str
     label: str
-    n: int  # people of all seeds, those included whom it failed
+    n: int  # people of all seeds, also of seeds on which the method failed
     answered: int  # people of the seeds on which it did not fail
-    distinct: int  # x_plus they were told
+    distinct: int  # distinct x_plus
     seeds: int
     failed: int  # seeds on which it failed
     metrics: dict[str, Interval]
-    other: str | None = None  # the method it is compared with
-    difference: Interval | None = None  # its Score less the other's
-    fit_seconds: float | None = None  # a seed
+    other: str | None = None  # the method that it is compared with
+    difference: Interval | None = None  # its Score minus the Score of the other method
+    fit_seconds: float | None = None  # per seed
     row_ms: float | None = None
 
 
 def standings(lines: Sequence[Line], reference: str | None = None) -> list[Standing]:
-    """One for each data set and method, in the order of the lines.
+    """Return one standing per data set and method, in the order of the lines.
 
-    reference: the method to which all others are compared; None: for each the best other one.
+    reference: the method with which all others are compared; None: the best other method.
+
+    >>> summary = {"mean": 1.4, "half": 0.1, "sd": 0.5, "n": 50}
+    >>> line = {"dataset": "german", "label": "nnr", "method": "nnr", "seed": 0, "n": 50}
+    >>> (row,) = standings([line | {"metrics": {"score": summary}}])
+    >>> row.label, row.metrics["score"].mean
+    ('nnr', 1.4)
     """
     groups: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
@@ -54,7 +66,10 @@ def standings(lines: Sequence[Line], reference: str | None = None) -> list[Stand
             if place == dataset and name != label and theirs[0]["method"] not in BOUNDS
         }
         if reference is not None and reference not in {*others, label}:
-            raise UserError(f"the reference '{reference}' is none of {sorted({*others, label})}")
+            raise UserError(
+                f"the reference '{reference}' is not a method on {dataset}; choose from "
+                f"{sorted({*others, label})}"
+            )
         if own[0]["method"] in BOUNDS or reference == label:
             others = {}
         found.append(_standing(own, others, reference))
@@ -96,7 +111,16 @@ def _metrics(lines: list[Line]) -> dict[str, Interval]:
 
 
 def estimate(lines: Sequence[Line], metric: str) -> Interval | None:
-    """The mean of a metric over the lines of one method, one line a seed; None: nobody has it."""
+    """Return the mean of a metric over the lines of one method, one line per seed.
+
+    None if no line has the metric.
+
+    >>> summary = {"mean": 0.7, "half": None, "sd": 0.4, "n": 50}
+    >>> lines = [{"n": 50, "metrics": {"val": summary}}, {"n": 50, "metrics": {"val": summary}}]
+    >>> found = estimate(lines, "val")
+    >>> found.mean, found.n, found.seeds
+    (0.7, 100, 2)
+    """
     lines = [line for line in lines if len(_means([line], metric))]
     if not lines:
         return None
@@ -112,10 +136,17 @@ def estimate(lines: Sequence[Line], metric: str) -> Interval | None:
 def difference(
     ours: Sequence[Line], theirs: Sequence[Line], metric: str = RANKED_BY
 ) -> Interval | None:
-    """Ours less theirs, person by person, on the seeds that both have; None: there are none.
+    """Return ours minus theirs, person by person, on the seeds of both; None if there are none.
 
-    Where one of them was asked for fewer people (`rows`), the difference is that of these: a case
-    with fewer rows has the first of the same people.
+    If one method ran for fewer people (`rows`), only these people count: a case with fewer rows has
+    the first of the same people.
+
+    >>> from genrecourse.evaluation.comparison.results import pack_numbers
+    >>> def line(scores):
+    ...     people = {"score": np.array(scores), "x_plus": np.arange(3)}
+    ...     return {"seed": 0, "people": {name: pack_numbers(v) for name, v in people.items()}}
+    >>> difference([line([1.0, 2.0, 1.0])], [line([1.0, 1.0, 0.5])]).mean
+    0.5
     """
     theirs_by_seed = {line["seed"]: line for line in theirs if "failed" not in line}
     pairs = [
@@ -131,7 +162,7 @@ def difference(
 
 
 def _paired(a: dict[str, np.ndarray], b: dict[str, np.ndarray], metric: str) -> Interval:
-    """Of the people of whom both have a number."""
+    """Return the difference over the people for whom both methods have a number."""
     n = min(len(a[metric]), len(b[metric]))
     columns = [part[:n] for part in (a[metric], b[metric], a["x_plus"], b["x_plus"])]
     known = ~np.isnan(columns[0] - columns[1])

@@ -1,4 +1,4 @@
-"""Standings as text: the cells of a table, Markdown, LaTeX, and tidy rows for a CSV file."""
+"""Standings as text: cells of a table, Markdown, LaTeX, and tidy rows for a CSV file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from genrecourse.evaluation.comparison.ranking import RANKED_BY, Standing
 from genrecourse.evaluation.comparison.results import TABLES, Line
 from genrecourse.evaluation.metrics import METRICS
 
-# Columns of the tables, as far as there are such metrics; the CSV file has every metric.
+# Columns of the tables, if the metrics exist; the CSV file has every metric.
 SHOWN = (
     *(RANKED_BY, "val", "lof", "cost", "h_valid", "changes", "violations"),
     *("retrained_seed", "retrained_bootstrap", "noise"),
@@ -22,7 +22,12 @@ ARROWS = {"higher": " ↑", "lower": " ↓"}
 
 
 def tidy(lines: Sequence[Line]) -> pd.DataFrame:
-    """One row for each data set, method, seed and metric."""
+    """Return one row per data set, method, seed and metric.
+
+    >>> line = {"dataset": "german", "label": "nnr", "params": {}, "ask": {}, "seed": 0}
+    >>> tidy([line | {"metrics": {"cost": {"mean": 0.4, "n": 50}}}])["value"].tolist()
+    [0.4]
+    """
     return pd.DataFrame(
         [
             {
@@ -42,24 +47,39 @@ def tidy(lines: Sequence[Line]) -> pd.DataFrame:
 
 
 def head(rows: Sequence[Standing]) -> list[str]:
-    """The heads of the columns; an arrow says which way is better."""
+    """Return the column headings; an arrow shows which direction is better.
+
+    >>> score = Interval(1.4, 0.1, n=50, clusters=30)
+    >>> head([Standing("german", "nnr", 50, 50, 30, 1, 0, {"score": score})])
+    ['method', 'score ↑']
+    """
     metrics = [name + ARROWS.get(METRICS[name][1], "") for name in _shown(rows)]
     return ["method", *metrics]
 
 
 def cells(row: Standing, rows: Sequence[Standing]) -> list[str]:
-    """One line of a table, as text. rows: all of them, which decide on the columns."""
+    """Return the cells of one line. rows: all rows of the table, which decide on the columns.
+
+    >>> score = Interval(1.4, 0.1, n=50, clusters=30)
+    >>> row = Standing("german", "nnr", 50, 50, 30, 1, 0, {"score": score})
+    >>> cells(row, [row])
+    ['nnr', '1.400 ± 0.100']
+    """
     shown = [_cell(row, name) for name in _shown(rows)]
     if row.failed:
         shown[0] = f"failed on {row.failed} of {row.seeds} seeds {shown[0]}".strip()
     return [row.label, *shown]
 
 
-AGAINST = ["people", "x_plus", "Score less that of", "", "fit s", "ms/row"]
+AGAINST = ["people", "x_plus", "Score minus that of", "", "fit s", "ms/row"]
 
 
 def against(row: Standing) -> list[str]:
-    """The rest of the line: of how many, the paired difference, to whom, and the times."""
+    """Return the other cells of the line: people, x_plus, the paired difference and the times.
+
+    >>> against(Standing("german", "nnr", 50, 50, 30, 1, 0, {}, fit_seconds=2.0, row_ms=0.5))
+    ['50', '30', '', '', '2.0', '0.50']
+    """
     return [
         f"{row.n:,}",
         f"{row.distinct:,}" if row.distinct else "",
@@ -71,7 +91,7 @@ def against(row: Standing) -> list[str]:
 
 
 def _cell(row: Standing, metric: str) -> str:
-    """Mean and interval, and of how many people where it is not of all."""
+    """Return mean and interval, with the number of people if it is not everybody."""
     interval = row.metrics.get(metric)
     if interval is None:
         return ""
@@ -79,26 +99,48 @@ def _cell(row: Standing, metric: str) -> str:
 
 
 def in_words(interval: Interval, *, sign: bool = False) -> str:
+    """Return an interval as text. sign: write a plus sign.
+
+    >>> in_words(Interval(0.25, 0.1, n=50, clusters=30), sign=True)
+    '+0.250 ± 0.100'
+    """
     mean = f"{interval.mean:+.3f}" if sign else f"{interval.mean:.3f}"
     return mean if np.isnan(interval.half) else f"{mean} ± {interval.half:.3f}"
 
 
 def caption(rows: Sequence[Standing]) -> str:
-    """What the numbers of one data set are."""
+    """Return a sentence that explains the numbers of one data set.
+
+    >>> caption([Standing("german", "nnr", 50, 50, 30, 1, 0, {})])[:39]
+    'german: one seed ± half of the 95% inte'
+    """
     seeds = max(row.seeds for row in rows)
     if seeds > 1:
         spread = f"mean of {seeds} seeds ± half of its 95% interval (Student's t)"
     else:
-        spread = "one seed ± half of the 95% interval in which people told the same x_plus are one"
-    return f"{rows[0].dataset}: {spread}; people: rejected rows of all seeds; x_plus: distinct ones"
+        spread = "one seed ± half of the 95% interval (people with the same x_plus are one cluster)"
+    about = "people: rejected rows of all seeds; x_plus: number of distinct x_plus"
+    return f"{rows[0].dataset}: {spread}; {about}"
 
 
 def by_dataset(rows: Sequence[Standing]) -> list[list[Standing]]:
+    """Return the rows of each data set, in the order of the rows.
+
+    >>> rows = [Standing(name, "nnr", 50, 50, 30, 1, 0, {}) for name in ("german", "compas")]
+    >>> [len(part) for part in by_dataset(rows)]
+    [1, 1]
+    """
     names = dict.fromkeys(row.dataset for row in rows)
     return [[row for row in rows if row.dataset == name] for name in names]
 
 
 def to_markdown(rows: Sequence[Standing]) -> str:
+    """Return one Markdown table per data set.
+
+    >>> print(to_markdown([Standing("german", "nnr", 50, 50, 30, 1, 0, {})]).splitlines()[-1])
+    | nnr |  | 50 | 30 |  |  |  |  |
+    """
+
     def table(part: list[Standing]) -> str:
         heads = head(part) + AGAINST
         ruler = ["---"] + ["---:"] * (len(heads) - 1)
@@ -110,7 +152,11 @@ def to_markdown(rows: Sequence[Standing]) -> str:
 
 
 def to_latex(rows: Sequence[Standing]) -> str:
-    """Tables for the booktabs package."""
+    """Return one LaTeX table per data set; they need the booktabs package.
+
+    >>> to_latex([Standing("german", "nnr", 50, 50, 30, 1, 0, {})]).splitlines()[0]
+    '\\\\begin{table}'
+    """
 
     def table(part: list[Standing]) -> str:
         heads = head(part) + AGAINST
@@ -167,5 +213,9 @@ WRITERS: dict[str, Callable[[Sequence[Line], Sequence[Standing]], str]] = {
 
 
 def files(lines: Sequence[Line], rows: Sequence[Standing]) -> dict[str, str]:
-    """What stands beside a results file: ending -> content."""
+    """Return the files next to a results file: ending -> content.
+
+    >>> list(files([], []))
+    ['.csv', '.md', '.tex']
+    """
     return {ending: WRITERS[ending](lines, rows) for ending in TABLES}

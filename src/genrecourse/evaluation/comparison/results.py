@@ -1,7 +1,7 @@
-"""The results file: one line of JSON a finished run, so that a killed comparison can go on.
+"""The results file: one line of JSON per finished run, so that a comparison can continue.
 
-A line is written at once and reaches the disk before the next run begins. A kill can tear the last
-line only; that one is dropped when the file is opened again, and its run is done anew.
+Each line reaches the disk before the next run begins. If the process is killed, only the last line
+can be incomplete; it is removed when the file is opened again, and its run is repeated.
 """
 
 from __future__ import annotations
@@ -20,11 +20,17 @@ import pandas as pd
 from genrecourse.errors import UserError
 
 Line = dict[str, Any]
-TABLES = (".csv", ".md", ".tex")  # endings of the tables that stand beside the results
+TABLES = (".csv", ".md", ".tex")  # endings of the tables next to a results file
 
 
 class ResultsFile:
-    """Lines as they stand in a file, and more of them appended. No path: kept in memory only."""
+    """The lines of a file, to which new lines are appended; without a path, only in memory.
+
+    >>> with ResultsFile(None) as file:
+    ...     file.append([{"dataset": "german", "seed": 0}])
+    >>> len(file.lines)
+    1
+    """
 
     def __init__(self, path: Path | None):
         self.path = path
@@ -55,17 +61,18 @@ class ResultsFile:
             self._file.close()
 
     def append(self, lines: list[Line]) -> None:
+        """Write lines to the disk at once."""
         self.lines += lines
         text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
         self._write(text.encode())
 
     def _mend(self, content: bytes, whole: int) -> None:
-        """Leave nothing behind the last whole line, and that one with its end."""
+        """Remove an incomplete last line, and end the last line with a newline."""
         assert self._file is not None
         if whole < len(content):
             warnings.warn(
-                f"the last line of {self.path} was torn when the run before was killed; that run "
-                "is done again",
+                f"the last line of {self.path} is incomplete, because an earlier comparison was "
+                "killed; its run is repeated",
                 stacklevel=4,
             )
             self._file.truncate(whole)
@@ -76,7 +83,7 @@ class ResultsFile:
         if self._file is None:
             return
         try:
-            while content:  # a file takes it all at once; a full disk may not
+            while content:  # a full disk may not take everything at once
                 content = content[self._file.write(content) :]
             os.fsync(self._file.fileno())
         except OSError as error:
@@ -84,7 +91,15 @@ class ResultsFile:
 
 
 def read_results(path: Path) -> list[Line]:
-    """The lines of a results file; a torn last one is left out."""
+    """Return the lines of a results file, without an incomplete last line.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "results.jsonl")
+    ...     _ = path.write_text('{"dataset": "german"}\\n{"datas')
+    ...     read_results(path)
+    [{'dataset': 'german'}]
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -93,7 +108,7 @@ def read_results(path: Path) -> list[Line]:
 
 
 def _parse(content: bytes, path: Path) -> tuple[list[Line], int]:
-    """The lines, and how many bytes of the content they are."""
+    """Return the complete lines, and their length in bytes."""
     lines: list[Line] = []
     place = 0
     for number, raw in enumerate(content.splitlines(keepends=True), start=1):
@@ -105,8 +120,8 @@ def _parse(content: bytes, path: Path) -> tuple[list[Line], int]:
             if not raw.endswith(b"\n"):
                 return lines, place
             raise UserError(
-                f"line {number} of {path} is no result of a comparison; name another file, or take "
-                "that line out"
+                f"line {number} of {path} is not a result of a comparison; use another file, or "
+                "remove the line"
             )
         lines.append(line)
         place += len(raw)
@@ -115,7 +130,9 @@ def _parse(content: bytes, path: Path) -> tuple[list[Line], int]:
 
 def _check(path: Path) -> None:
     if path.suffix != ".jsonl":
-        raise UserError(f"{path} should end in .jsonl: the tables go beside it under its name")
+        raise UserError(
+            f"{path} must end with .jsonl: the tables get the same name with other endings"
+        )
     if path.is_dir():
         raise UserError(f"cannot write {path}: it is a folder")
     if not path.absolute().parent.is_dir():
@@ -123,10 +140,10 @@ def _check(path: Path) -> None:
 
 
 def _lock(file: IO[bytes], path: Path) -> None:
-    """Two comparisons into one file would do everything twice. A lock ends with its process."""
+    """Lock the file, since two comparisons would do every run twice; the lock ends with us."""
     try:
         import fcntl
-    except ImportError:  # not on this system
+    except ImportError:  # this system has no fcntl
         return
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -134,18 +151,28 @@ def _lock(file: IO[bytes], path: Path) -> None:
         raise UserError(f"another comparison is writing to {path}; wait for it to end") from None
 
 
-# ---- one number a person, in few bytes -----------------------------------------------------------
+# ---- one number per person, in few bytes ---------------------------------------------------------
 
 
 def pack_numbers(values: np.ndarray) -> str:
-    """float32 or uint32 as text; bytes of equal weight side by side, which compress better."""
+    """Return numbers as text, as float32 or uint32.
+
+    Bytes of equal weight are next to each other, since this compresses better.
+
+    >>> unpack_numbers(pack_numbers(np.array([0.5, 1.5]))).tolist()
+    [0.5, 1.5]
+    """
     kind = np.uint32 if values.dtype.kind in "ui" else np.float32
     parts = values.astype(kind).reshape(-1, 1).view(np.uint8).T
     return base64.b85encode(zlib.compress(parts.tobytes(), 9)).decode()
 
 
 def unpack_numbers(text: str, *, ids: bool = False) -> np.ndarray:
-    """The inverse of `pack_numbers`. ids: they are whole numbers."""
+    """Return the numbers that `pack_numbers` wrote. ids: they are integers.
+
+    >>> unpack_numbers(pack_numbers(np.array([3, 4])), ids=True).tolist()
+    [3, 4]
+    """
     parts = np.frombuffer(zlib.decompress(base64.b85decode(text)), dtype=np.uint8)
     numbers = np.ascontiguousarray(parts.reshape(4, -1).T)
     if ids:
@@ -154,14 +181,27 @@ def unpack_numbers(text: str, *, ids: bool = False) -> np.ndarray:
 
 
 def unpack_people(line: Line) -> dict[str, np.ndarray]:
-    """What a line keeps of each person: score, val, lof, cost, and `x_plus`, the id of what they
-    were told. Two people of one case with one id were told the same, by whichever method."""
+    """Return the values of each person in a line: score, val, lof, cost, and the id of x_plus.
+
+    Two people of a case have the same id if they got the same x_plus, from any method.
+
+    >>> line = {
+    ...     "people": {"cost": pack_numbers(np.array([0.5])), "x_plus": pack_numbers(np.array([7]))}
+    ... }
+    >>> unpack_people(line)
+    {'cost': array([0.5]), 'x_plus': array([7], dtype=uint32)}
+    """
     packed = line["people"]
     return {name: unpack_numbers(text, ids=name == "x_plus") for name, text in packed.items()}
 
 
 def row_ids(X: pd.DataFrame) -> np.ndarray:
-    """(n,) of 32 bits for the rows of a table; equal rows have equal ids, in whatever table."""
+    """Return (n,) ids of 32 bits; equal rows have equal ids, also in different tables.
+
+    >>> ids = row_ids(pd.DataFrame({"income": [1.0, 2.0, 1.0]}))
+    >>> bool(ids[0] == ids[2]), bool(ids[0] == ids[1])
+    (True, False)
+    """
     table = {
         name: _numbers(column) if pd.api.types.is_numeric_dtype(column.dtype) else column
         for name, column in X.reset_index(drop=True).items()
@@ -173,5 +213,5 @@ _HALF = np.uint64(2**32 - 1)
 
 
 def _numbers(column: pd.Series) -> np.ndarray:
-    """Of one kind and precision."""
+    """Return a number column as float64, rounded to 9 decimals."""
     return np.round(column.to_numpy(dtype=np.float64, na_value=np.nan), 9)

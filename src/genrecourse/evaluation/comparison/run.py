@@ -1,8 +1,8 @@
 """compare(): methods x data sets x seeds, each method in a process that cannot see the judge.
 
-Each finished run is one line of a results file. Started again with the same file, a comparison does
-only what is missing there. A seed decides everything, so that a comparison that was killed and one
-that was not end with the same table.
+Each finished run is one line of a results file. If a comparison starts again with the same file, it
+does only the missing runs. The seed decides everything, so a comparison that was interrupted ends
+with the same table.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from genrecourse.evaluation.comparison.bench import Bench
 from genrecourse.evaluation.comparison.entries import BOUNDS, Entry, check_entries, heads
 from genrecourse.evaluation.comparison.results import Line, ResultsFile
 
-# What a run is: a line is used again by a comparison that asks for the same.
+# What identifies a run: a comparison uses an old line if all of these are the same.
 KEY = ("dataset", "seed", "label", "rows", "nested", "witnesses", "config")
 
 
@@ -39,13 +39,22 @@ def compare(
     witnesses: bool = True,
     progress: bool = True,
 ) -> list[Line]:
-    """Run what is missing, and give a line for each run that was asked for, failed ones included.
+    """Do the missing runs, and return one line per requested run, also for failed runs.
 
-    entries: names of METHODS, or `Entry`s.
-    rows: how many rejected test rows a seed; None: all of them.
-    output: a .jsonl file to which each finished run is appended; None: nothing is kept.
-    nested: make everything from training rows, for development.
-    witnesses: also measure what needs more models (retrained copies of h, another forest).
+    Each method runs in a new process, so a script that calls this needs the guard
+    `if __name__ == "__main__":`.
+
+    entries: names in METHODS, or `Entry` objects.
+    datasets, seeds: every combination is one case.
+    rows: how many rejected test rows per seed; None: all of them.
+    output: a .jsonl file to which each finished run is appended; None: nothing is stored.
+    nested: use training rows only, for development.
+    witnesses: also measure what needs further models (retrained models, other forests).
+    progress: show a progress bar, or one line per run if the output is not a terminal.
+
+    >>> lines = compare(["nnr", "genre"], ["german"], [0, 1], rows=50)  # doctest: +SKIP
+    >>> [row.label for row in standings(lines)]  # doctest: +SKIP
+    ['nnr', 'genre', 'ceiling', 'accepted']
     """
     _check(datasets, seeds, rows)
     wanted = [(entry, heads(entry)) for entry in check_entries(entries) + bounds()]
@@ -61,7 +70,7 @@ def compare(
         todo = [cell for cell in cells if not done.issuperset(map(_key, cell.heads))]
         _remark(file, cells)
         for name in dict.fromkeys(cell.dataset for cell in todo):
-            load_dataset(name)  # what is not there is said now, not after hours
+            load_dataset(name)  # raise now, not after hours, if a data set is not available
         with _RunsBar(len(todo), progress) as bar:
             for (name, seed), group in groupby(todo, key=lambda cell: (cell.dataset, cell.seed)):
                 bar.say(f"{name}, seed {seed}: data, judge and h")
@@ -77,19 +86,26 @@ def compare(
 
 
 def bounds() -> list[Entry]:
-    """What stands beside the methods in every table, and is none."""
+    """Return the references in every table, which are not methods.
+
+    >>> [entry.label for entry in bounds()]
+    ['ceiling', 'accepted']
+    """
     return [Entry(name, name) for name in BOUNDS]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one case: one child process. heads: its lines as far as they are known before
-    it runs, one for each request."""
+    """One method on one case: one child process.
+
+    >>> Cell("german", 0, Entry("nnr", "nnr"), heads(Entry("nnr", "nnr"))).entry.label
+    'nnr'
+    """
 
     dataset: str
     seed: int
     entry: Entry
-    heads: list[Line]
+    heads: list[Line]  # one per request: the part of its line that is known before the run
 
 
 # ---- the file and the request ------------------------------------------------------------------
@@ -103,21 +119,24 @@ def _check(datasets: Sequence[str], seeds: Sequence[int], rows: int | None) -> N
     unknown = [name for name in datasets if name not in DATASETS]
     if unknown:
         close = did_you_mean(unknown[0], DATASETS)
-        raise UserError(f"no data set {unknown}{close}; there are {', '.join(DATASETS)}")
+        raise UserError(
+            f"there is no data set {unknown}{close}; the data sets are {', '.join(DATASETS)}"
+        )
     if not datasets or not seeds:
-        raise UserError("there is nothing to compare on: name a data set and a seed")
+        raise UserError("there is no data set or no seed to compare on; give at least one of each")
     if rows is not None and rows < 1:
-        raise UserError(f"rows is {rows}; say how many people, or None for all")
+        raise UserError(f"rows is {rows}; it must be at least 1, or None for all people")
 
 
 def _remark(file: ResultsFile, cells: list[Cell]) -> None:
-    """Say what of the file is not used, or is used though the code has changed since."""
+    """Warn about lines of other runs, and about lines that older code made."""
     source = {_key(head): head["source"] for cell in cells for head in cell.heads}
     others = sum(_key(line) not in source for line in file.lines)
     if others:
         warnings.warn(
             f"{others} of the {len(file.lines)} lines of {file.path} belong to other runs (another "
-            "method, data set, seed, number of rows or setting); they are kept and not used",
+            "method, data set, seed, number of rows or setting); they stay in the file and are not "
+            "used",
             stacklevel=3,
         )
     older = sum(
@@ -125,17 +144,17 @@ def _remark(file: ResultsFile, cells: list[Cell]) -> None:
     )
     if older:
         warnings.warn(
-            f"{older} lines of {file.path} were made with the same settings by other code than "
-            "today's; they are used. Name another file to run them again",
+            f"{older} lines of {file.path} were made with the same settings by another version of "
+            "the code; they are used. Use another file to run them again",
             stacklevel=3,
         )
 
 
-# ---- what is seen while it runs -----------------------------------------------------------------
+# ---- progress -----------------------------------------------------------------------------------
 
 
 class _RunsBar:
-    """A bar with the time left where somebody watches, else a line for each run."""
+    """A progress bar in a terminal; otherwise one line per run."""
 
     def __init__(self, total: int, shown: bool):
         self._console = Console(stderr=True)
@@ -167,6 +186,6 @@ class _RunsBar:
             if self._log or "failed" in line:
                 score = line.get("metrics", {}).get("score")
                 done = "done" if score is None else f"score {score['mean']:.3f}"
-                said = line.get("failed", done)
+                result = line.get("failed", done)
                 where = f"{line['dataset']}, seed {line['seed']}, {line['label']}"
-                self._console.print(Text(f"{where}: {said}"), soft_wrap=True)
+                self._console.print(Text(f"{where}: {result}"), soft_wrap=True)

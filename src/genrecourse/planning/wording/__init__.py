@@ -1,10 +1,10 @@
-"""Wording: the sentences that people read, from a file for each language.
+"""Wording: the sentences that people read, from one TOML file per language.
 
-    Wording.of("en")  # shipped
-    Wording.of("de.toml")  # a user's own: a translated copy of en.toml
+    Wording.of("en")  # a language of the library
+    Wording.of("de.toml")  # your own file: a translated copy of en.toml
 
-A file says everything or is refused: half a translation would leave people with two languages. What
-a sentence fills in is plain text by name, so that a file is data and never code.
+A file must contain every sentence, because a partial translation would mix two languages. A
+placeholder is a bare name that is replaced by text, so a wording file is data and never code.
 """
 
 from __future__ import annotations
@@ -20,11 +20,16 @@ from typing import Any
 from genrecourse.errors import UserError
 
 FOLDER = Path(__file__).parent
-SHOWN = 3  # keys that an error names
+SHOWN = 3  # how many names an error lists
 
 
 class Wording:
-    """Sentences by name: `words("plan.cost", cost="0.41")`."""
+    """The sentences of one language, by name.
+
+    >>> words = Wording.of("en")
+    >>> words("plan.cost", cost="0.41")
+    'cost 0.41'
+    """
 
     def __init__(self, sentences: Mapping[str, str]):
         self._sentences = dict(sentences)
@@ -36,19 +41,19 @@ class Wording:
         return name in self._sentences
 
     def under(self, prefix: str) -> dict[str, str]:
-        """The sentences of one table of the file, in the order of the English one."""
+        """Return the sentences of one table of the file, in the order of the English file."""
         start = prefix + "."
         names = [name for name in english()._sentences if name.startswith(start)]
         return {name.removeprefix(start): self._sentences[name] for name in names}
 
     def number(self, text: str) -> str:
-        """A number written as Python writes it ("1,234.5"), as this language does."""
+        """Return a number that Python wrote ("1,234.5") with the marks of this language."""
         marks = {",": self._sentences["numbers.thousands"], ".": self._sentences["numbers.decimal"]}
         return "".join(marks.get(letter, letter) for letter in text)
 
     @classmethod
     def of(cls, language: str | os.PathLike[str] | Wording) -> Wording:
-        """The wording of a language that is shipped, or of a file."""
+        """Return the wording of a language of the library, or of a TOML file."""
         if isinstance(language, Wording):
             return language
         shipped = sorted(path.stem for path in FOLDER.glob("*.toml"))
@@ -57,14 +62,19 @@ class Wording:
         path = Path(language)
         if not path.is_file():
             raise UserError(
-                f"no wording '{language}': neither a language that is shipped ({shipped}) nor a "
-                "file; copy the English one, genrecourse/wording/en.toml, and translate it"
+                f"no wording '{language}': it is neither a language of the library ({shipped}) nor "
+                f"a file; to add a language, translate a copy of {FOLDER / 'en.toml'}"
             )
         return _checked(_read(path), str(path))
 
 
 @cache
 def english() -> Wording:
+    """Return the English wording.
+
+    >>> english()("value.missing")
+    'not given'
+    """
     return Wording(_read(FOLDER / "en.toml"))
 
 
@@ -96,11 +106,11 @@ def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
 
 
 def _checked(sentences: dict[str, str], where: str) -> Wording:
-    """Refuse a file that lacks a sentence, has one that nobody says, or fills in too much."""
+    """Return the wording; raise if a sentence is missing or unknown, or has a new placeholder."""
     known = english()._sentences
     for what, names in (
-        ("lacks", [name for name in known if name not in sentences]),
-        ("has what English has not:", [name for name in sentences if name not in known]),
+        ("lacks the sentences", [name for name in known if name not in sentences]),
+        ("has unknown sentences:", [name for name in sentences if name not in known]),
     ):
         if names:
             rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
@@ -112,14 +122,14 @@ def _checked(sentences: dict[str, str], where: str) -> Wording:
             raise UserError(f"the wording {where}: '{name}' has stray braces: {error}") from None
         if odd:
             raise UserError(
-                f"the wording {where}: '{name}' fills in {sorted(odd)}; it may use "
+                f"the wording {where}: '{name}' has the placeholders {sorted(odd)}; it may use "
                 f"{sorted(_fields(known[name])) or 'nothing'}"
             )
     return Wording(sentences)
 
 
 def _fields(sentence: str) -> set[str]:
-    """The names in braces, with whatever else stands there, so that only bare names pass."""
+    """Return the placeholders with their conversions and formats, so that only bare names pass."""
     found = set()
     for _, name, how, conversion in Formatter().parse(sentence):
         if name is not None:

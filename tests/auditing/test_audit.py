@@ -19,12 +19,12 @@ from scipy.stats import binom
 from scipy.stats import t as student
 
 from genrecourse import Schema, UserError, load
-from genrecourse.audit import Audit, audit
-from genrecourse.audit.discretion import find_hidden
-from genrecourse.audit.groups import Group, find_groups
-from genrecourse.audit.measures import METRICS, learned_from
-from genrecourse.audit.resampling import Bootstrap, difference, interval
-from genrecourse.audit.result import COLUMNS, LEARNED, NO_CAUSE, _differences, written
+from genrecourse.auditing import Audit, audit
+from genrecourse.auditing.discretion import find_hidden
+from genrecourse.auditing.groups import Group, find_groups
+from genrecourse.auditing.measures import METRICS, learned_from
+from genrecourse.auditing.resampling import Bootstrap, difference, interval
+from genrecourse.auditing.result import COLUMNS, LEARNED, NO_CAUSE, _differences, written
 from genrecourse.evaluation.checks import Example, example_score, make_example
 from genrecourse.evaluation.metrics import N_NOISE, NOISE_SEED
 from genrecourse.methods.base import Method, TrainingRows
@@ -48,7 +48,9 @@ class ToSixty(Method):
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         F = self.problem_.encoder.to_features(Z)
-        F[:, 0] = (60.0 - self.problem_.encoder.blocks[0].low) / self.problem_.encoder.blocks[0].span
+        F[:, 0] = (60.0 - self.problem_.encoder.blocks[0].low) / self.problem_.encoder.blocks[
+            0
+        ].span
         return self.problem_.encoder.from_features(F)
 
 
@@ -207,7 +209,9 @@ def nearest(example: Example) -> NearestNeighbour:
 def by_hand(method: NearestNeighbour, table: pd.DataFrame) -> list[dict[str, Any]]:
     """Each person's numbers, one person at a time, from what the plans say."""
     X = table[method.schema_.names]
-    training = {tuple(row) for row in method.problem_.encoder.encode(make_example().X).round(9) + 0.0}
+    training = {
+        tuple(row) for row in method.problem_.encoder.encode(make_example().X).round(9) + 0.0
+    }
     lines = []
     for i, plan in enumerate(method.plans(X)):
         line: dict[str, Any] = {"rejected": float(example_score(X.iloc[[i]])[0] <= 0.5)}
@@ -244,7 +248,9 @@ def told(X: pd.DataFrame, plan: Plan) -> pd.DataFrame:
 def asked_noise(method: NearestNeighbour, z: Array, z_plus: Array) -> float:
     keyed, accepted = KeyedNoise(NOISE_SEED), 0
     seen = z.copy()  # what is protected decides no noise
-    for block, feature in zip(method.problem_.encoder.blocks, method.problem_.encoder.schema, strict=True):
+    for block, feature in zip(
+        method.problem_.encoder.blocks, method.problem_.encoder.schema, strict=True
+    ):
         if feature.role == "protected":
             seen[:, block.start : block.stop] = 0.0
     shift = keyed.normal(keyed.keys(seen), (N_NOISE, z.shape[1]))[0]

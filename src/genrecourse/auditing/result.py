@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from genrecourse.audit.discretion import FEW, Hidden, find_hidden
-from genrecourse.audit.groups import EVERYONE, Group, Where, check_groups, find_groups
-from genrecourse.audit.measures import (
+from genrecourse.auditing.discretion import FEW, Hidden, find_hidden
+from genrecourse.auditing.groups import EVERYONE, Group, Where, check_groups, find_groups
+from genrecourse.auditing.measures import (
     CHANGE,
     METRICS,
     NO_CAUSE,
@@ -24,7 +24,7 @@ from genrecourse.audit.measures import (
     measure,
     metric_of,
 )
-from genrecourse.audit.resampling import Bootstrap, difference, interval
+from genrecourse.auditing.resampling import Bootstrap, difference, interval
 from genrecourse.errors import UserError
 from genrecourse.methods.base import Method
 from genrecourse.table.encoding import Array
@@ -281,7 +281,7 @@ class Audit:
 
     def to_html(self, title: str = "Who gets a plan, and what does it ask?") -> str:
         """One file that opens anywhere, with pictures."""
-        from genrecourse.audit.page import audit_html  # brings matplotlib: slow to import
+        from genrecourse.auditing.page import audit_html  # brings matplotlib: slow to import
 
         return audit_html(self, title)
 

@@ -17,7 +17,7 @@ from itertools import combinations
 
 import numpy as np
 
-from genrecourse.audit.groups import Group
+from genrecourse.auditing.groups import Group
 from genrecourse.table.encoding import Array
 
 FEW, BESIDE = "few", "beside"  # why a number is kept back: `Number.hidden`

@@ -11,13 +11,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genrecourse.audit.groups import EVERYONE
-from genrecourse.audit.measures import CHANGE, NO_CAUSE
+from genrecourse.auditing.groups import EVERYONE
+from genrecourse.auditing.measures import CHANGE, NO_CAUSE
 from genrecourse.reports import plots
 from genrecourse.reports.html import bullets, document, header, notes, picture, section, table
 
 if TYPE_CHECKING:  # an audit makes its own page
-    from genrecourse.audit.result import Audit, Number
+    from genrecourse.auditing.result import Audit, Number
 
 LEAD = (
     "A model turned some of these people down. Recourse tells them what would change its decision. "

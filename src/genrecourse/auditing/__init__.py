@@ -14,6 +14,6 @@ One step a file, in reading order:
     page.py        the same as one HTML file
 """
 
-from genrecourse.audit.result import Audit, Difference, Number, audit
+from genrecourse.auditing.result import Audit, Difference, Number, audit
 
 __all__ = ["Audit", "Difference", "Number", "audit"]
