@@ -46,22 +46,22 @@ test: lint ## lint, then every test
 
 docs: $(STAMP) ## the pages of docs/ as a site, into site/
 	$(BIN)/python scripts/cli_page.py > docs/cli.md
-	$(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-SOAK = tests/test_properties.py tests/test_plan_properties.py
+SOAK = tests/methods/test_properties.py tests/planning/test_plan_properties.py
 soak: $(STAMP) ## the property tests on 100,000 rows and plans, into benchmarks/results/soak.txt
 	mkdir -p benchmarks/results
 	GENRECOURSE_SOAK_ROWS=100000 OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SOAK) -q \
 		| tee benchmarks/results/soak.txt
 
 # All but the peers', which need environments of their own.
-BENCHES = $(filter-out %/bench_peers.py,$(wildcard benchmarks/bench_*.py))
+BENCHES = $(filter-out bench_peers,$(basename $(notdir $(wildcard benchmarks/bench_*.py))))
 bench: $(STAMP) ## every benchmarks/bench_*.py in turn, but for the peers'
-	@for script in $(BENCHES); do $(BIN)/python "$$script"; done
+	@for name in $(BENCHES); do $(BIN)/python -m "benchmarks.$$name"; done
 
 bench-peers: $(STAMP) ## dice-ml and NICE on the same h, people and metrics, into benchmarks/results
-	$(BIN)/python benchmarks/peers/environments.py
-	$(BIN)/python benchmarks/bench_peers.py
+	$(BIN)/python -m benchmarks.peers.environments
+	$(BIN)/python -m benchmarks.bench_peers
 
 paper-quick: $(STAMP) ## the paper's tables and figures, one seed and 200 people, into paper/results/quick
 	$(BIN)/python -m paper all --quick

@@ -1,6 +1,6 @@
 """One model for every lambda beside one model for each: cost, soft validity and LOF.
 
-    python benchmarks/any_lambda.py --dataset compas --seed 0
+    python -m benchmarks.any_lambda --dataset compas --seed 0
 
 Always nested: the case is made from training rows alone. The settings are plain, so that lambda is
 all that differs: gamma 0.7, nothing cleaned, refined or retrieved, temperature 1, and of 48 draws

@@ -1,8 +1,8 @@
 """The audit of recourse on adult by sex and race: the numbers, a picture, and their place in the
 docs.
 
-python benchmarks/audit_adult.py                 # every test row: minutes of learning, then plans
-python benchmarks/audit_adult.py --rows 2000     # fewer people, drawn by the seed
+python -m benchmarks.audit_adult                 # every test row: minutes of learning, then plans
+python -m benchmarks.audit_adult --rows 2000     # fewer people, drawn by the seed
 
 Writes benchmarks/results/audit_adult.json, docs/images/audit_adult.png and the findings in
 docs/audit.md; the page itself goes where --page says.
@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from genrecourse import METHODS, load_dataset
-from genrecourse.audit import Audit, audit
-from genrecourse.audit.page import write_image
+from genrecourse.auditing import Audit, audit
+from genrecourse.auditing.page import write_image
 
 ROOT = Path(__file__).parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "audit_adult.json"
@@ -51,7 +51,7 @@ def main() -> None:
     found = audit(method, people, GROUPS, seed=options.seed)
     done = time.perf_counter()
     about = {
-        "command": f"python benchmarks/audit_adult.py --dataset {options.dataset} --method "
+        "command": f"python -m benchmarks.audit_adult --dataset {options.dataset} --method "
         f"{options.method} --seed {options.seed}"
         + (f" --rows {options.rows}" if options.rows else ""),
         "seconds": {"fit": round(fitted - started, 1), "audit": round(done - fitted, 1)},

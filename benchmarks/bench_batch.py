@@ -1,6 +1,6 @@
 """Each method that searches by gradients: many rows in one call against the same rows one by one.
 
-    python benchmarks/bench_batch.py                   # adult-carla, 200 rows
+    python -m benchmarks.bench_batch                   # adult-carla, 200 rows
 
 One by one is measured on `--singles` calls of one row and scaled to all rows, since all would take
 hours. It is measured twice. `one_by_one` is the method as it is: it pads its chunks to one fixed

@@ -1,6 +1,6 @@
 """Time and peak memory of the demo, measured in a process of its own.
 
-python benchmarks/bench_demo.py   # prints, and writes benchmarks/results/demo.json
+python -m benchmarks.bench_demo   # prints, and writes benchmarks/results/demo.json
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Outside packages beside ours: the same h, the same people, the same metrics.
 
     make bench-peers                                   # makes their environments, then runs this
-    python benchmarks/bench_peers.py --datasets compas --rows 60 --peer-people 5
+    python -m benchmarks.bench_peers --datasets compas --rows 60 --peer-people 5
 
 Each peer runs in a process and an environment of its own (benchmarks/peers/). It is given training
 rows, their drawn labels, the schema and h as plain numbers; what it hands back is measured here.
@@ -38,16 +38,13 @@ import pandas as pd
 import torch
 from torch import nn
 
+from benchmarks.peers.environments import PEERS, is_installed, python_of
+from benchmarks.peers.exchange import FILES, OUTCOME, SCORE
 from genrecourse.evaluation.evaluate import Case, ceiling, make_case, measure
 from genrecourse.methods import METHODS
 from genrecourse.table.schema import Feature
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE / "peers"))
-
-from environments import PEERS, is_installed, python_of  # noqa: E402
-from exchange import FILES, OUTCOME, SCORE  # noqa: E402
-
 RESULTS, TABLE = HERE / "results" / "peers.jsonl", HERE / "results" / "peers.md"
 OURS = ("genre", "genre-paper", "nnr-auto", "dice")
 SLOWEST = "dice-ml genetic"  # what speed is a multiple of

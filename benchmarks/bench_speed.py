@@ -1,6 +1,6 @@
 """Speed: rows a second in training and in sampling, and cached against uncached decoding.
 
-    python benchmarks/bench_speed.py
+    python -m benchmarks.bench_speed
 
 Ratios are measured in one run on one machine; only ratios are compared. The figures go to
 benchmarks/results/speed.json.
@@ -31,7 +31,7 @@ def measure(name: str, steps: int, rows: int) -> dict[str, Any]:
     method = GenRe(
         case.h, case.schema, gamma=0.7, temperature=0.5, margin=0.6, training=Training(steps=steps)
     ).fit(case.X, case.y)
-    F = method.encoder_.features(case.people)
+    F = method.problem_.encoder.features(case.people)
     seconds = {}
     for cached in (True, False):
         started = time.perf_counter()

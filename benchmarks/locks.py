@@ -1,6 +1,6 @@
 """Who gets a plan when features are locked at request time, of those who have one?
 
-    python benchmarks/locks.py --dataset compas --people 100
+    python -m benchmarks.locks --dataset compas --people 100
 
 One GenRe is fitted on the nested case (training rows alone: no test row is spent), then asked with
 every single and every double lock of its actionable features. Who has a plan is settled by
@@ -23,11 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kept import fitted
 
+from benchmarks.model_cache import fitted
 from genrecourse.evaluation.evaluate import make_case
 from genrecourse.genre.sample import sample
-from genrecourse.rules.requests import Constraints, RequestRules, compile_constraints
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.kinds import Rules
+from genrecourse.rules.requests import request_book
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
 
@@ -44,7 +46,7 @@ def grid(F: Array, j: int, is_category: bool) -> Array:
 
 def blocking_rules(method: Any, F_train: Array, x: Array) -> set[frozenset[int]]:
     """The sets of one or two features by whose change h accepts this person, within the rules."""
-    schema, rules = method.schema_, method.rules_
+    schema, rules = method.schema_, method.problem_.rules
     mutable = np.flatnonzero(~rules.immutable).tolist()
     values = {}
     for j in mutable:
@@ -56,12 +58,17 @@ def blocking_rules(method: Any, F_train: Array, x: Array) -> set[frozenset[int]]
         rows = np.repeat(x[None], mesh[0].size, axis=0)
         for j, column in zip(changed, mesh, strict=True):
             rows[:, j] = column.ravel()
-        if len(rows) and (method._confidence(method.encoder_.from_features(rows)) > 0.5).any():
+        if (
+            len(rows)
+            and (
+                method.problem_.confidence(method.problem_.encoder.from_features(rows)) > 0.5
+            ).any()
+        ):
             found.add(frozenset(changed))
     return found
 
 
-def by_masks_alone(method: Any, F: Array, request: RequestRules) -> np.ndarray:
+def by_masks_alone(method: Any, F: Array, request: RuleBook) -> np.ndarray:
     """(N,) whether h accepts one of 64 draws of which the locked choices were masked."""
     density = method.density_
     values = density.bins.value.numpy()
@@ -77,12 +84,12 @@ def by_masks_alone(method: Any, F: Array, request: RequestRules) -> np.ndarray:
         also_allowed=mask,
         lam=method._lam_asked(None),
     )
-    Z_plus = method.encoder_.from_features(draws.F.reshape(-1, F.shape[1]))
-    return np.asarray((method._confidence(Z_plus).reshape(len(F), 64) > 0.5).any(axis=1))
+    Z_plus = method.problem_.encoder.from_features(draws.F.reshape(-1, F.shape[1]))
+    return np.asarray((method.problem_.confidence(Z_plus).reshape(len(F), 64) > 0.5).any(axis=1))
 
 
 def measure(method: Any, X_train: Any, people: Any) -> dict[str, Any]:
-    F_train, F = method.encoder_.features(X_train), method.encoder_.features(people)
+    F_train, F = method.problem_.encoder.features(X_train), method.problem_.encoder.features(people)
     open_by = [blocking_rules(method, F_train, x) for x in F]
     names = [f.name for f in method.schema_ if f.role == "mutable"]
     place = {name: j for j, name in enumerate(method.schema_.names)}
@@ -90,14 +97,14 @@ def measure(method: Any, X_train: Any, people: Any) -> dict[str, Any]:
     for locks in [(), *((n,) for n in names), *combinations(names, 2)]:
         closed = {place[name] for name in locks}
         has = np.array([any(not (way & closed) for way in ways) for ways in open_by])
-        stated = Constraints(lock=locks)
+        stated = Rules(lock=locks)
         started = time.process_time()
-        X_plus = method.recourse(people, constraints=stated)
+        X_plus = method.recourse(people, rules=stated)
         seconds = time.process_time() - started
         gets = (method.assess(people, X_plus, stated)["status"] == "ok").to_numpy()
-        plans = method.plans(people, constraints=stated)
+        plans = method.plans(people, rules=stated)
         shown = np.array([plan.status == "ok" for plan in plans])
-        request = compile_constraints(stated, method.encoder_, method.rules_, people)
+        request = request_book(stated, method.problem_.rules, people)
         masked = by_masks_alone(method, F, request)
         lines.append(
             {

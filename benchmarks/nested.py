@@ -1,6 +1,6 @@
 """Development under the protocol, made from training rows alone: what decision 0009 was judged by.
 
-    python benchmarks/nested.py --dataset compas --seeds 0,1,2,3
+    python -m benchmarks.nested --dataset compas --seeds 0,1,2,3
 
 Everything (gold judge, labels, h, people) comes from the training rows: looking at it spends
 no test row. Lines are appended to benchmarks/results/nested.jsonl; what is there already is not run

@@ -1,6 +1,6 @@
 """The 2-D sets with arrows from x to x_plus, as one picture.
 
-python benchmarks/pictures.py -o docs/images/arrows.png
+python -m benchmarks.pictures -o docs/images/arrows.png
 """
 
 from __future__ import annotations

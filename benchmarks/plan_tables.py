@@ -1,4 +1,4 @@
-"""What benchmarks/results/ says of plans, as tables for docs/."""
+"""Tables for docs/ from the results on plans in benchmarks/results/."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from paper.tables import interval, markdown
 
 from genrecourse.evaluation.comparison.intervals import over_seeds
+from paper.tables import interval, markdown
 
 RESULTS = Path(__file__).parent / "results"
 
 
 def plans() -> str:
-    """Who gets plans and what they are like; then why the others get none."""
+    """Returns who gets plans and their quality, then why the others get none."""
     lines = _lines("plans.jsonl")
     head = ["", "rules", "people", "with a plan", "plans", "accepted by h", "rules broken"]
     head += ["plans a person, of 5", "changes a plan", "ms a person"]
@@ -38,7 +38,7 @@ def plans() -> str:
 
 
 def promises() -> str:
-    """Over seeds: how many people each promise serves, and how many the gold classifier accepts."""
+    """Returns how many people each promise serves, and how many the gold classifier accepts."""
     lines = [line for line in _lines("promise.jsonl") if not (line["nested"] or line["tiny"])]
     head = ["", "promise", "people", "get a plan (least of the seeds)"]
     head += ["of these the gold classifier accepts", "rests on"]
@@ -64,7 +64,7 @@ def promises() -> str:
 
 
 def policies() -> str:
-    """Scores under each policy beside the lenient setting."""
+    """Returns the Scores under each policy and under the lenient setting."""
     head = ["", "setting", "people", "Score", "val", "LOF", "cost", "changes"]
     head += ["recourse keeps the policy", "`plans` shows one"]
     rows = []
@@ -77,7 +77,7 @@ def policies() -> str:
 
 
 def rules() -> str:
-    """Who gets a plan under locks, and what a rule costs in time."""
+    """Returns who gets a plan under locks, and the time that a rule costs."""
     locks = json.loads((RESULTS / "locks.json").read_text(encoding="utf-8"))
     cost = json.loads((RESULTS / "rules.json").read_text(encoding="utf-8"))
     locked = locks["lines"][1:]
@@ -92,19 +92,19 @@ def rules() -> str:
         for way in ("get_one", "get_one_from_plans", "by_masks_alone")
     )
     return (
-        f"- {locks['lines'][0]['people']} people of nested {locks['dataset']} (seed "
-        f"{locks['seed']}), every single and double lock of actionable features, {len(locked)} in "
-        "all. Who has a plan is found by trying all changes of one and of two unlocked features: "
-        f"{have:,} people and locks. Of these `plans` shows one to {plans}, `recourse` alone, "
-        f"which tries nothing but the density and retrieved rows, to {own}, and masks alone to "
-        f"{masks} (`python benchmarks/locks.py`).\n"
-        f"- Time with one rule over the time without ({cost['dataset']}, "
-        f"{cost['people']} people, one run of `python benchmarks/bench_rules.py`): {ratios}."
+        f"- For {locks['lines'][0]['people']} people of nested {locks['dataset']} (seed "
+        f"{locks['seed']}), every single and double lock of actionable features was requested, "
+        f"{len(locked)} locks in all. A search over all changes of one and of two "
+        f"unlocked features finds a plan for {have:,} pairs of a person and a lock. `plans` shows "
+        f"a plan for {plans} of these pairs. `recourse`, which only uses the density and retrieved "
+        f"rows, finds one for {own}, and masks alone for {masks} (`python -m benchmarks.locks`).\n"
+        f"- The time with one rule divided by the time without ({cost['dataset']}, "
+        f"{cost['people']} people, one run of `python -m benchmarks.bench_rules`): {ratios}."
     )
 
 
 def _percent(share: float) -> str:
-    """100% only where it is all of them."""
+    """Returns a percentage; "100%" only if the share is exactly 1."""
     return "100%" if share == 1 else f"{min(100 * share, 99.99):.2f}%"
 
 

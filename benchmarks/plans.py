@@ -1,18 +1,18 @@
 """Does everybody get plans, do they hold, and what do they cost in time?
 
-    OMP_NUM_THREADS=1 python benchmarks/plans.py --datasets german,compas --rows 50
-    OMP_NUM_THREADS=1 python benchmarks/plans.py --folder /somewhere   # all; goes on if stopped
+    OMP_NUM_THREADS=1 python -m benchmarks.plans --datasets german,compas --rows 50
+    OMP_NUM_THREADS=1 python -m benchmarks.plans --folder /somewhere   # all; goes on if stopped
 
 For each data set one case of the protocol and GenRe as it is by default; five plans are asked for
 every rejected test row, without rules and with rules drawn at random for each person (of every kind
-that a request may state: tests/random_rules.py). Whatever is shown is scored by the case's own h in
-original units and held against all rules by code that shares nothing with the library's
-(tests/plan_tally.py). Rules that a person cannot meet are refused by name: these people are counted
-and get other rules.
+that a request may state: tests/support/random_rules.py). Whatever is shown is scored by the case's
+own h in original units and held against all rules by code that shares nothing with the library's
+(tests/support/plan_tally.py). Rules that a person cannot meet are refused by name: these people are
+counted and get other rules.
 
 A line for each data set and setting goes to benchmarks/results/plans.jsonl, in place of an earlier
-one; `python benchmarks/report.py` writes docs/plans.md from it. Seconds are of one thread, by the
-clock, without fitting. `--folder` keeps fitted models and finished parts, so that a run goes on.
+one; `python -m scripts.write_results` writes docs/plans.md from it. Seconds are of one thread, by
+the clock, without fitting. `--folder` keeps fitted models and finished parts: a run resumes.
 """
 
 from __future__ import annotations
@@ -30,18 +30,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests"))
+from benchmarks.model_cache import fitted, place
+from genrecourse.evaluation.evaluate import Case, make_case
+from genrecourse.methods.base import Method
+from tests.support.plan_tally import Tally
+from tests.support.random_rules import Asked, answered, asked_at_random
+from tests.support.rules_by_hand import ByHand
 
-from kept import fitted, place  # noqa: E402
-from plan_tally import Tally  # noqa: E402
-from random_rules import Asked, answered, asked_at_random  # noqa: E402
-from rules_by_hand import ByHand  # noqa: E402
-
-from genrecourse.evaluation.evaluate import Case, make_case  # noqa: E402
-from genrecourse.methods.base import Method  # noqa: E402
-
-RESULTS = HERE / "results" / "plans.jsonl"
+RESULTS = Path(__file__).parent / "results" / "plans.jsonl"
 DATASETS = ("adult-carla", "compas", "heloc", "german")
 SETTINGS = ("none", "random")  # rules at request time
 N = 5  # plans asked for
@@ -60,9 +56,9 @@ def part(case: Case, method: Method, people: pd.DataFrame, setting: str, first: 
         own = {label: asked_at_random(rng, case.schema, case.X) for label in people.index}
         tally.counts["ruled people"] = sum(bool(asked.stated()) for asked in own.values())
 
-    def ask(constraints: Any) -> Any:
+    def ask(rules: Any) -> Any:
         started = time.perf_counter()  # of what is not refused
-        plans = method.plans(people, n=N, constraints=constraints if own else None)
+        plans = method.plans(people, n=N, rules=rules if own else None)
         tally.counts["milliseconds"] = round(1000 * (time.perf_counter() - started))
         return plans
 

@@ -1,6 +1,6 @@
 """What does a policy cost? Scores under each example policy beside the paper's lenient setting.
 
-    python benchmarks/policies.py --datasets german,adult-carla,compas,heloc --rows 200 --seeds 36
+    python -m benchmarks.policies --datasets german,adult-carla,compas,heloc --rows 200 --seeds 36
 
 For each data set and seed one case of the protocol (its judge, its h), and two GenRe around the
 same h: one with the data set's schema, where everything but race and sex may change, and one with
@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kept import fitted
 
+from benchmarks.model_cache import fitted
 from genrecourse import GenRe, Policy, UserError
 from genrecourse.evaluation.evaluate import Case, make_case, measure, summarise, with_schema
-from genrecourse.rules.constraints import Rules
-from genrecourse.rules.requests import compile_constraints
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.requests import request_book
 from genrecourse.table.encoding import unchanged
 
 HERE = Path(__file__).parent
@@ -63,12 +63,12 @@ def allowed(strict: Case, policy: Policy, X_plus: Any) -> np.ndarray:
     """Whose x_plus keeps every rule of the policy. Time may stand still in it: the lenient setting
     knows none."""
     encoder = strict.encoder
-    rules = compile_constraints(
-        policy.stated.rules, encoder, Rules(encoder), strict.people[strict.schema.names]
+    rules = request_book(
+        policy.stated.rules, RuleBook.of_schema(encoder), strict.people[strict.schema.names]
     )
     F, F_plus = encoder.features(strict.people), encoder.features(X_plus)
-    settled = rules.settle(F, F_plus)
-    in_place = unchanged(F, F_plus) | unchanged(settled, F_plus) | ~rules.rules.follows.mask
+    settled = rules.with_derived(F, F_plus)
+    in_place = unchanged(F, F_plus) | unchanged(settled, F_plus) | ~rules.derived.mask
     return np.asarray(rules.feasible(F, settled) & in_place.all(axis=1))
 
 

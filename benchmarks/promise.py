@@ -1,8 +1,8 @@
 """Are promises kept? Of the plans promised, what share does the gold classifier accept?
 
-    python benchmarks/promise.py --dataset compas --seed 0
-    python benchmarks/promise.py --dataset compas --seed 0 --protocol
-    python benchmarks/promise.py --draw
+    python -m benchmarks.promise --dataset compas --seed 0
+    python -m benchmarks.promise --dataset compas --seed 0 --protocol
+    python -m benchmarks.promise --draw
 
 Nested unless told otherwise: gold classifier, labels, h and people are made from training rows
 alone. `--protocol` is the real one, on test rows: only for settings that are frozen. Lines are
@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kept import fitted
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.model_cache import fitted
 from genrecourse import METHODS, GenRe
 from genrecourse.data.datasets import DATASETS
 from genrecourse.evaluation.comparison.intervals import clustered, over_seeds

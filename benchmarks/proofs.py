@@ -1,6 +1,6 @@
 """Do proven statements agree with a loop over everything?
 
-    python benchmarks/proofs.py --datasets german,compas --rows 500
+    python -m benchmarks.proofs --datasets german,compas --rows 500
 
 For people whom h turns down, the library says of each whether a change of one or of two features
 gets h to accept (over the values that it tries), and what the cheapest one costs. Here the same is

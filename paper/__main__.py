@@ -1,7 +1,7 @@
 """python -m paper NAME [--quick]: run one table or figure, print it, write its results and picture.
 
-A run goes on where it was stopped. `all` is everything but the preset; `draw` makes the pictures
-and pages again from the results that there are.
+A run that was stopped resumes. `all` runs everything except the preset. `draw` makes the pictures
+and pages again from the results that exist, `readme` only the pages.
 """
 
 from __future__ import annotations
@@ -11,23 +11,27 @@ import time
 
 from genrecourse.reports.plots import save
 from paper import figures, readme, runs, tables
+from paper.blocks import Report
 from paper.parts import RUN, run_all
 from paper.runs import Scale
 from paper.tables import NNR_OURS, ROBUSTNESS_LABELS
 
-# A command prints the block of its name, or these.
+# The blocks that a command prints; every other command prints the block of its own name.
 BLOCKS = {
     "nnr": ["nnr", "nnr_lambda"],
     "robustness": ["targets", "robustness", "paired", "witnesses"],
 }
 
 
-# ---- draw: from results alone -------------------------------------------------------------------
+# ---- draw: from the results alone ---------------------------------------------------------------
 
 
 def draw(size: Scale) -> None:
-    """Every picture whose results are there; arrows and contours are drawn as they are run."""
-    report = readme.Report(size)
+    """Draws every picture whose results exist, except arrows and contours.
+
+    `run_arrows` and `run_contours` draw those, because they need the fitted models.
+    """
+    report = Report(size)
     main, settings = report.main, report.settings
     both = report.results("main", "settings")
     if report.cases:
@@ -59,10 +63,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m paper", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("name", choices=[*RUN, "all", "draw"])
-    parser.add_argument("--quick", action="store_true", help="small, into results/quick")
+    parser.add_argument("name", choices=[*RUN, "all", "draw", "readme"])
+    parser.add_argument("--quick", action="store_true", help="a small run, into results/quick")
+    parser.add_argument("--check", action="store_true", help="readme: fail if a page would change")
     options = parser.parse_args()
+    if options.check and options.name != "readme":
+        parser.error("--check belongs to readme: python -m paper readme --check")
     size = runs.scale("quick" if options.quick else "full")
+    if options.name == "readme":
+        return readme.check(size) if options.check else readme.write(size)
     started = time.perf_counter()
     if options.name == "all":
         run_all(size)
@@ -70,7 +79,7 @@ def main() -> None:
         step(size)
     draw(size)
     readme.write(size)
-    blocks = readme.Report(size).blocks()
+    blocks = Report(size).blocks()
     wanted = BLOCKS.get(options.name, [options.name])
     for name in [*blocks] if options.name in ("all", "draw") else ["scale", *wanted]:
         print(f"\n## {name}\n\n{blocks[name]()}")

@@ -1,4 +1,4 @@
-"""The protocol's own tables: counts of the data, and how good the gold classifier and h are."""
+"""The tables about the protocol: counts of the data, quality of the gold classifier and of h."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from genrecourse.evaluation.evaluate import Case
 
 
 def describe(name: str, seed: int) -> dict[str, Any]:
-    """One line: the published tables' numbers, of one data set and seed."""
+    """Returns one result line: the numbers of the published tables for a data set and seed."""
     case, data = last.case(name, seed, nested=False), load_dataset(name, seed=seed)
     Z_train, Z_test = case.encoder.encode(data.X_train), case.encoder.encode(data.X_test)
     gold_train, gold_test = case.judge.probability(Z_train), case.judge.probability(Z_test)
@@ -31,7 +31,7 @@ def describe(name: str, seed: int) -> dict[str, Any]:
         "dataset": name,
         "seed": seed,
         "data": _counts(data) | {"h_accuracy_pct": h["accuracy_pct"]},
-        # on the test rows, against their real outcomes; it was fitted on them, too
+        # on the test rows, against their real outcomes; as in the paper, it was also fitted on them
         "gold_classifier": _quality(data.y_test.to_numpy(), gold_test, gold_test > 0.5),
         "classifier_h": h,
         "drawn_positive": int(case.y.sum()),
@@ -63,11 +63,14 @@ def _quality(y: np.ndarray, scores: np.ndarray, decision: np.ndarray) -> dict[st
 
 
 def _drawn_test_labels(case: Case, gold_train: np.ndarray, gold_test: np.ndarray) -> np.ndarray:
-    """The labels that `make_case` drew for the test rows, which it does not hand out.
+    """Returns the labels that `make_case` drew for the test rows; the case does not keep them.
 
-    Drawn again from the same stream; that the training labels come out the same is checked.
+    They are drawn again from the same random stream. The assertion checks that the training labels
+    are the same.
     """
     rng = np.random.default_rng([case.seed, 1])
     train = (rng.random(len(gold_train)) < gold_train).astype(int)
-    assert np.array_equal(train, case.y), "evaluation.make_case draws its labels in another way"
+    assert np.array_equal(train, case.y), (
+        "evaluation.make_case draws its labels in another order; draw them here in the same order"
+    )
     return (rng.random(len(gold_test)) < gold_test).astype(int)

@@ -1,8 +1,8 @@
 """The conditional density R_theta(x+ | x) beside the unconditional P(x | favourable), in 2-D.
 
-The paper's ablation: both are the same transformer, but P has no encoder and twice the decoder
+In the paper's ablation both are the same transformer, but P has no encoder and twice the decoder
 layers. Here P is a `RecourseNet` whose encoder has no layers and whose x is always the same point,
-so that it can tell nobody apart; cost and *keep* are switched off, as there is nothing to keep.
+so it cannot depend on the person. Cost and *keep* are switched off, because there is no x to keep.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ N_BINS = 50
 
 @dataclass(frozen=True)
 class Unconditional:
-    """P(x | favourable) as a product over features, each given those before it."""
+    """P(x | favourable) as a product over features, each conditioned on the features before it."""
 
     density: RecourseDensity
-    nobody: Tensor  # (1, d) the one x that it is ever given
+    nobody: Tensor  # (1, d) the same x for every row
 
     def log_prob(self, F: np.ndarray) -> np.ndarray:
-        """(n, d) -> (n,)"""
+        """Returns the log probability of each row: (n, d) -> (n,)."""
         given = self.nobody.expand(len(F), -1)
         return np.asarray(self.density.log_prob(torch.as_tensor(F), given).numpy())
 
 
 def fit_unconditional(method: GenRe, F: np.ndarray, seed: int) -> Unconditional:
-    """Learn P from accepted rows F (n, d), with the sizes and the training of a fitted GenRe."""
+    """Trains P on accepted rows F (n, d), with the sizes and the training of a fitted GenRe."""
     config = replace(method.net, encoder_layers=0, decoder_layers=2 * method.net.decoder_layers)
     density = _untrained(method, F, config, seed)
     model = Unconditional(density, torch.full((1, F.shape[1]), 0.5, dtype=torch.float64))
@@ -74,11 +74,11 @@ def _untrained(method: GenRe, F: np.ndarray, config: NetConfig, seed: int) -> Re
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = RecourseNet(config, knots, torch.arange(d), bins.n_choices, lam=0.0)
-    return RecourseDensity(net, bins, method.rules_, torch.ones(d), keep=False)
+    return RecourseDensity(net, bins, method.problem_.rules, torch.ones(d), keep=False)
 
 
 def _plan(training: Training, n_rows: int) -> TrainingPlan:
-    """As long as GenRe would train on so many sources."""
+    """Returns a plan with as many steps as GenRe would train on `n_rows` sources."""
     low, high = training.bounds or (1, 10**9)
     per_epoch = max(1, n_rows // training.batch_size)
     steps = training.steps or min(max(training.epochs * per_epoch, low), high)
@@ -98,20 +98,20 @@ def _plan(training: Training, n_rows: int) -> TrainingPlan:
 
 @dataclass(frozen=True)
 class Mass:
-    """Probability of every cell of a grid of bins: the whole of a two-dimensional density."""
+    """A two-dimensional density: the probability of every cell of a grid of bins."""
 
     values: tuple[np.ndarray, np.ndarray]  # the bins of both features, scaled
     p: np.ndarray  # (K1, K2), sums to 1
 
     @property
     def cells(self) -> np.ndarray:
-        """(K1 * K2, 2), in the order of p's rows."""
+        """Returns the cells (K1 * K2, 2), in the order of p's rows."""
         a, b = np.meshgrid(*self.values, indexing="ij")
         return np.stack([a.reshape(-1), b.reshape(-1)], axis=1)
 
 
 def conditional_mass(method: GenRe, f: np.ndarray) -> Mass:
-    """R_theta(. | x) for one person f (2,)."""
+    """Returns R_theta(. | x) for one person f (2,)."""
     values = _bin_values(method.density_)
     cells = Mass(values, np.zeros(0)).cells
     given = torch.as_tensor(np.repeat(f[None], len(cells), axis=0))
@@ -120,6 +120,7 @@ def conditional_mass(method: GenRe, f: np.ndarray) -> Mass:
 
 
 def unconditional_mass(model: Unconditional) -> Mass:
+    """Returns P(. | favourable)."""
     values = _bin_values(model.density)
     log_p = model.log_prob(Mass(values, np.zeros(0)).cells)
     return Mass(values, np.exp(log_p).reshape(len(values[0]), -1))
@@ -131,7 +132,7 @@ def _bin_values(density: RecourseDensity) -> tuple[np.ndarray, np.ndarray]:
 
 
 def describe(mass: Mass, case: Case, f: np.ndarray) -> dict[str, float]:
-    """What one draw would be, on average: each metric weighted by the density."""
+    """Returns what one draw gives on average: each metric weighted by the density."""
     Z = case.encoder.from_features(mass.cells)
     p = mass.p.reshape(-1)
     Z_x = np.repeat(case.encoder.from_features(f[None]), len(Z), axis=0)

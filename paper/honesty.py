@@ -1,7 +1,7 @@
-"""Where our numbers and the paper's differ, why that may be, and which claims did not hold.
+"""Where our numbers differ from the paper's, the likely reason, and which claims hold.
 
-A difference is a published value outside the 95% interval of the row that does what the paper did.
-The likeliest reasons are kept in reasons.toml, by table, data set and method; "*" stands for any.
+A difference is a published value that lies outside the 95% interval of our row for the same method.
+reasons.toml lists the likely reasons by table, data set and method; "*" matches anything.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Difference:
+    """One published value that lies outside our interval."""
+
     table: str
     dataset: str
     method: str  # as published
@@ -33,8 +35,8 @@ class Difference:
 
     @property
     def within_their_error(self) -> bool:
-        """Whether the published mean, of 200 people, could itself be so far off by chance."""
-        if not self.published.sd:  # not told, or 0 as for 200 equal outcomes
+        """Returns whether the sampling error of the 200 published people explains it."""
+        if not self.published.sd:  # not published, or 0 because all 200 outcomes are equal
             return False
         theirs = self.published.sd / math.sqrt(PUBLISHED_ROWS)
         both = math.hypot(theirs, self.ours.half / 1.96)
@@ -42,6 +44,7 @@ class Difference:
 
 
 def differences(table: str, results: Results) -> list[Difference]:
+    """Returns the published values of a table that lie outside our intervals."""
     rows, _ = BESIDE[table]
     found = []
     for dataset in DATASETS:
@@ -62,7 +65,7 @@ def differences(table: str, results: Results) -> list[Difference]:
 
 
 def compared(table: str, results: Results) -> int:
-    """How many published values have one of ours with an interval beside them."""
+    """Returns the number of published values for which we have a value with an interval."""
     rows, _ = BESIDE[table]
     values = [
         value_of(results, row.reproduces, dataset, metric)
@@ -80,7 +83,7 @@ def _reasons() -> list[dict[str, str]]:
 
 
 def reason(table: str, dataset: str, method: str) -> str:
-    """The first that fits; the file goes from the particular to the general."""
+    """Returns the first reason that matches; the file lists specific reasons first."""
     for entry in _reasons():
         asked = {"table": table, "dataset": dataset, "method": method}
         if all(entry.get(key, "*") in ("*", value) for key, value in asked.items()):
@@ -88,13 +91,20 @@ def reason(table: str, dataset: str, method: str) -> str:
     return "not known"
 
 
-def listed(table: str, results: Results) -> str:
-    """The differences of a table, one item a data set and method."""
+def counted(table: str, results: Results) -> str:
+    """Returns one sentence: how many published values of a table lie outside our interval."""
     n = compared(table, results)
     if n == 0:
         return "Nothing to compare yet."
+    return f"{len(differences(table, results))} of {n} published values lie outside our interval."
+
+
+def listed(table: str, results: Results) -> str:
+    """Returns the differences of a table, one item per data set and method."""
     found = differences(table, results)
-    said = [f"{len(found)} of {n} published values lie outside our interval."]
+    lines = [counted(table, results)]
+    if found:
+        lines.append("")
     for dataset, method in dict.fromkeys((d.dataset, d.method) for d in found):
         own = [d for d in found if (d.dataset, d.method) == (dataset, method)]
         values = "; ".join(
@@ -104,8 +114,9 @@ def listed(table: str, results: Results) -> str:
             for d in own
         )
         why = reason(table, dataset, method)
-        said.append(f"- {dataset}, {method} (`{own[0].label}`): {values}. Likeliest reason: {why}.")
-    return "\n".join(said)
+        where = f"{dataset}, {method} (`{own[0].label}`)"
+        lines.append(f"- {where}: {values}. Most likely reason: {why}.")
+    return "\n".join(lines)
 
 
 # ---- claims -------------------------------------------------------------------------------------
@@ -113,7 +124,7 @@ def listed(table: str, results: Results) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """holds: None where the results to tell are not there."""
+    """Whether a claim holds; None if the results that decide it do not exist."""
 
     holds: bool | None
     evidence: str
@@ -121,7 +132,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The results that claims are about."""
+    """The results that decide the claims."""
 
     main: Results
     settings: Results
@@ -129,8 +140,8 @@ class Evidence:
     contours: list[Line]
 
 
-Claim = Callable[[Evidence], Verdict]
-NOTHING = Verdict(None, "no results yet")
+Check = Callable[[Evidence], Verdict]
+NOTHING = Verdict(None, "no results")
 
 
 def _mean(results: Results, label: str, dataset: str, metric: str) -> float | None:
@@ -146,8 +157,8 @@ def genre_beats_nearest(seen: Evidence) -> Verdict:
     known = {d: (a, b) for d, (a, b) in pairs.items() if a is not None and b is not None}
     if len(known) < len(pairs):
         return NOTHING
-    said = ", ".join(f"{d} {a:.3f} against {b:.3f}" for d, (a, b) in known.items())
-    return Verdict(all(a > b for a, b in known.values()), said)
+    words = ", ".join(f"{d} {a:.3f} against {b:.3f}" for d, (a, b) in known.items())
+    return Verdict(all(a > b for a, b in known.values()), words)
 
 
 def nearest_in_order(seen: Evidence) -> Verdict:
@@ -156,8 +167,8 @@ def nearest_in_order(seen: Evidence) -> Verdict:
     if any(v is None for row in scores.values() for v in row):
         return NOTHING
     known = {d: [v for v in row if v is not None] for d, row in scores.items()}
-    said = ", ".join(f"{d} {' < '.join(f'{v:.3f}' for v in row)}" for d, row in known.items())
-    return Verdict(all(row == sorted(row) for row in known.values()), said)
+    words = ", ".join(f"{d} {' < '.join(f'{v:.3f}' for v in row)}" for d, row in known.items())
+    return Verdict(all(row == sorted(row) for row in known.values()), words)
 
 
 def lof_stays_high(seen: Evidence) -> Verdict:
@@ -172,8 +183,8 @@ def lof_stays_high(seen: Evidence) -> Verdict:
             if found is None:
                 return NOTHING
             lowest[d] = min(found, lowest.get(d, 1.0))
-    said = "lowest LOF over lambda: " + ", ".join(f"{d} {v:.3f}" for d, v in lowest.items())
-    return Verdict(all(v >= 0.85 for v in lowest.values()), said)
+    words = "lowest LOF over lambda: " + ", ".join(f"{d} {v:.3f}" for d, v in lowest.items())
+    return Verdict(all(v >= 0.85 for v in lowest.values()), words)
 
 
 def sigma_matters_little(seen: Evidence) -> Verdict:
@@ -188,8 +199,8 @@ def sigma_matters_little(seen: Evidence) -> Verdict:
         if len(known) < len(scores):
             return NOTHING
         spread[d] = max(known) - min(known)
-    said = "largest less smallest Score: " + ", ".join(f"{d} {v:.3f}" for d, v in spread.items())
-    return Verdict(all(v <= 0.05 for v in spread.values()), said)
+    words = "largest minus smallest Score: " + ", ".join(f"{d} {v:.3f}" for d, v in spread.items())
+    return Verdict(all(v <= 0.05 for v in spread.values()), words)
 
 
 def more_data_helps(seen: Evidence) -> Verdict:
@@ -208,8 +219,8 @@ def error_falls_as_one_over_n(seen: Evidence) -> Verdict:
         slope([line for line in own if line["f"] == f], "rmse")
         for f in dict.fromkeys(line["f"] for line in own)
     ]
-    said = "slope of the error: " + ", ".join(f"{s:.2f}" for s in slopes)
-    return Verdict(all(s < -0.9 for s in slopes), said + "; its square falls as 1 / N+")
+    words = "slope of the error: " + ", ".join(f"{s:.2f}" for s in slopes)
+    return Verdict(all(s < -0.9 for s in slopes), words + "; its square falls as 1 / N+")
 
 
 def variance_falls_as_one_over_n(seen: Evidence) -> Verdict:
@@ -220,8 +231,8 @@ def variance_falls_as_one_over_n(seen: Evidence) -> Verdict:
         slope([line for line in own if line["f"] == f], "variance")
         for f in dict.fromkeys(line["f"] for line in own)
     ]
-    said = "slope of the variance: " + ", ".join(f"{s:.2f}" for s in slopes)
-    return Verdict(all(-1.1 < s < -0.9 for s in slopes), said)
+    words = "slope of the variance: " + ", ".join(f"{s:.2f}" for s in slopes)
+    return Verdict(all(-1.1 < s < -0.9 for s in slopes), words)
 
 
 def conditional_is_more_plausible(seen: Evidence) -> Verdict:
@@ -229,33 +240,72 @@ def conditional_is_more_plausible(seen: Evidence) -> Verdict:
     sets = list(dict.fromkeys(dataset for dataset, _ in mass))
     if not sets:
         return NOTHING
-    said = ", ".join(f"{d} {mass[d, 'R']:.3f} against {mass[d, 'P']:.3f}" for d in sets)
-    return Verdict(all(mass[d, "R"] > mass[d, "P"] for d in sets), f"mass on inliers: {said}")
+    words = ", ".join(f"{d} {mass[d, 'R']:.3f} against {mass[d, 'P']:.3f}" for d in sets)
+    return Verdict(all(mass[d, "R"] > mass[d, "P"] for d in sets), f"mass on inliers: {words}")
 
 
-CLAIMS: dict[str, Claim] = {
-    "GenRe as published scores above nearest neighbours in D+ on adult and heloc (table "
-    "tab:nnr_comparison)": genre_beats_nearest,
-    "each further condition on the neighbour raises its Score: NNR, then gamma 0.7, then D+ "
-    "(section 5.5)": nearest_in_order,
-    "LOF stays high whatever lambda is; here: at least 0.85, the lowest published being 0.86 "
-    "(section 5.3)": lof_stays_high,
-    "the conditional density keeps more of its mass on the data than the unconditional one "
-    "(section 5.4)": conditional_is_more_plausible,
-    "temperature and sigma matter little; here: Score within 0.05 for tau 10 and 15, sigma up to "
-    "2e-3 (appendix)": sigma_matters_little,
-    "with all of adult the Score is higher than with a tenth of it (appendix)": more_data_helps,
-    "Theorem 4.1 and the proof of 4.2: E_Q is consistent, its variance falls as 1 / N+": (
-        variance_falls_as_one_over_n
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper, the check that decides it, and the page with the evidence."""
+
+    words: str
+    check: Check
+    page: str
+
+
+CLAIMS = (
+    Claim(
+        "GenRe scores above nearest neighbours in D+ on adult and heloc (table tab:nnr_comparison)",
+        genre_beats_nearest,
+        "nnr",
     ),
-    "Theorem 4.2 as worded: the norm of the error falls as 1 / N+": error_falls_as_one_over_n,
-}
-WORDS = {True: "holds", False: "**could not be reproduced**", None: "not known yet"}
+    Claim(
+        "Each further condition on the neighbour raises its Score: NNR, then gamma 0.7, then D+ "
+        "(section 5.5)",
+        nearest_in_order,
+        "nnr",
+    ),
+    Claim(
+        "LOF stays high for every lambda; we require at least 0.85, as the lowest published value "
+        "is 0.86 (section 5.3)",
+        lof_stays_high,
+        "lambda",
+    ),
+    Claim(
+        "The conditional density keeps more of its mass on the data than the unconditional one "
+        "(section 5.4)",
+        conditional_is_more_plausible,
+        "contours",
+    ),
+    Claim(
+        "Temperature and sigma matter little; we require Scores within 0.05 for tau 10 and 15 and "
+        "sigma up to 2e-3 (appendix)",
+        sigma_matters_little,
+        "temperature",
+    ),
+    Claim(
+        "With all of adult the Score is higher than with a tenth of it (appendix)",
+        more_data_helps,
+        "fraction",
+    ),
+    Claim(
+        "Theorem 4.1 and the proof of 4.2: E_Q is consistent, its variance falls as 1 / N+",
+        variance_falls_as_one_over_n,
+        "theory",
+    ),
+    Claim(
+        "Theorem 4.2 as worded: the norm of the error falls as 1 / N+",
+        error_falls_as_one_over_n,
+        "theory",
+    ),
+)
 
 
-def claims(seen: Evidence) -> str:
-    said = []
-    for claim, check in CLAIMS.items():
-        verdict = check(seen)
-        said.append(f"- {claim}: {WORDS[verdict.holds]} ({verdict.evidence}).")
-    return "\n".join(said)
+def claims(seen: Evidence, holds: bool | None) -> list[str]:
+    """Returns one list item for each claim with this verdict (None: not known yet)."""
+    verdicts = {claim: claim.check(seen) for claim in CLAIMS}
+    return [
+        f"- {claim.words}. Ours: {verdict.evidence} ([page](pages/{claim.page}.md))."
+        for claim, verdict in verdicts.items()
+        if verdict.holds is holds
+    ]

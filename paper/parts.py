@@ -1,4 +1,4 @@
-"""What each table and figure needs, and everything at once, one part a core."""
+"""The steps that each table and figure needs, and a run of everything, one part per core."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Step = Callable[[Scale], None]
 
 
 def run_cases(size: Scale) -> None:
-    """Data, gold classifier and h, for each data set and seed that is not there yet."""
+    """Describes data, gold classifier and h for each data set and seed without a result."""
     for name in DATASETS.values():
         for seed in size.seeds:
             run_case(size, name, seed)
@@ -33,8 +33,7 @@ def run_case(size: Scale, name: str, seed: int) -> None:
 
 
 def run_compared(name: str, size: Scale) -> None:
-    """Every comparison on a data set; what is asked of one case is asked in a row, so that it is
-    made once."""
+    """Runs every comparison on a data set, seed by seed, so that each case is made only once."""
     for seed in size.seeds:
         if name in DATASETS.values():
             run_case(size, name, seed)
@@ -56,7 +55,7 @@ def run_arrows(size: Scale) -> None:
 
 
 def run_missing_arrows(size: Scale) -> None:
-    """Unless the picture is there, with every method that the library has by now."""
+    """Runs the arrows unless the picture exists and shows every method of the library."""
     found = {line["method"] for line in read_lines(size.file("arrows"))}
     if not (size.images / "arrows.png").is_file() or found != set(plane.methods()):
         run_arrows(size)
@@ -101,7 +100,7 @@ RUN: dict[str, list[Step]] = {
     "pinned": [run_pinned],
     "preset": [compared("preset", "preset")],
 }
-# Everything: parts that have no file in common, the longest first.
+# Parts that write no common file, the longest first.
 ALL: dict[str, Step] = {
     **{name: partial(run_compared, name) for name in ("adult-carla", "heloc", "compas")},
     "arrows": run_missing_arrows,
@@ -112,8 +111,8 @@ ALL: dict[str, Step] = {
 
 
 def run_all(size: Scale) -> None:
-    """One part a core, with one thread each: quicker than one part with many."""
-    os.environ |= {"OMP_NUM_THREADS": "1", "TTY_COMPATIBLE": "0"}  # lines, as bars would collide
+    """Runs every part, one per core and with one thread each: faster than one part with many."""
+    os.environ |= {"OMP_NUM_THREADS": "1", "TTY_COMPATIBLE": "0"}  # progress bars would overlap
     started = time.perf_counter()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(os.cpu_count(), context, max_tasks_per_child=1) as pool:

@@ -1,4 +1,4 @@
-"""How often guided diffusion breaks immutables before they are pinned."""
+"""How often guided diffusion changes immutable features before they are pinned."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROWS = 200
 
 
 def run(seed: int) -> list[Line]:
-    """`tabsyn_svdd` on each data set: the share of people whose row had other immutables."""
+    """Returns the share of people whose immutable features `tabsyn_svdd` changed, per data set."""
     lines: list[Line] = []
     for name in DATASETS.values():
         case = make_case(name, seed, rows=ROWS)
@@ -26,13 +26,14 @@ def run(seed: int) -> list[Line]:
 
 
 def in_words(lines: list[Line]) -> str:
+    """Returns the shares as one sentence."""
     if not lines:
-        return "How often `tabsyn_svdd` breaks immutables before they are pinned: not run."
-    said = [
+        return "How often `tabsyn_svdd` changes immutable features before they are pinned: not run."
+    shares = [
         f"{line['dataset']} {line['broken']:.3f} at lambda {line['lam']:g}, {line['n']} people"
         for line in lines
     ]
     return (
-        f"Rows of `tabsyn_svdd` that had other immutables before they were pinned (seed "
-        f"{lines[0]['seed']}, `python -m paper pinned`): {'; '.join(said)}."
+        "Share of rows whose immutable features `tabsyn_svdd` changed before they were pinned "
+        f"(seed {lines[0]['seed']}, `python -m paper pinned`): {'; '.join(shares)}."
     )

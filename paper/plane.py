@@ -1,4 +1,4 @@
-"""The 2-D sets: what each method does to each person, and the densities behind it."""
+"""The 2-D sets: the recourse of each method for each person, and the densities of GenRe."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from paper.contours import Mass
 
 SETS = ("moons", "circles", "corr")
 CONTOUR_SETS = ("moons", "circles")
-# Shown where the library has them.
+# Shown if the library has them.
 SHOWN = (
     "wachter",
     "growing_spheres",
@@ -33,13 +33,13 @@ SHOWN = (
     "genre-paper",
     "genre",
 )
-# The protocol's h for these sets is so small that it dies on some seeds (circles: 0).
+# The protocol's h for these sets is so small that some seeds learn nothing (circles: seed 0).
 SEED = 1
 SHOWN_PEOPLE = 2  # of a contour picture
 
 
 def _params(method: str, steps: int) -> dict[str, Any]:
-    """Two features are learned quickly. steps: of GenRe; smaller networks have more."""
+    """Returns short trainings: two features need few steps. Smaller networks get more `steps`."""
     if method in ("genre", "genre-paper"):
         return {"training": Training(steps=steps)}
     if method in ("revise", "cchvae", "cruds"):
@@ -57,7 +57,7 @@ def methods() -> list[str]:
 
 
 def arrows(made: dict[str, Case], steps: int) -> list[dict[str, Any]]:
-    """A line for each set and method: its metrics, and every x with its x_plus."""
+    """Returns a line per set and method: its metrics, and every x with its x_plus."""
     lines = []
     for method in methods():
         for name, case in made.items():
@@ -90,7 +90,7 @@ Shown = tuple[Case, np.ndarray, list[Mass], Mass]
 
 
 def densities(made: dict[str, Case], steps: int) -> tuple[list[dict[str, Any]], list[Shown]]:
-    """Conditional and unconditional density on each set: averages over people, and the pictures."""
+    """Returns the averages over people for both densities on each set, and what to draw."""
     lines, shown = [], []
     for name in CONTOUR_SETS:
         case = made[name]

@@ -1,4 +1,4 @@
-"""Numbers: what the paper published, and what our results files say."""
+"""The numbers that the paper published, and those of our results files."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ PUBLISHED_ROWS = 200  # people a data set: "averaged over 200 instances from tes
 
 @dataclass(frozen=True)
 class Published:
+    """A published mean and standard deviation."""
+
     mean: float
     sd: float | None  # between rows
 
 
 @cache
 def published(table: str) -> dict[tuple[str, str, str], Published]:
-    """(data set, method, metric) -> value, of one table of published.csv."""
+    """Returns the values of a table of published.csv by (data set, method, metric)."""
     return {
         (row["dataset"], row["method"], row["metric"]): Published(
             float(row["mean"]), float(row["std"]) if row["std"] else None
@@ -55,7 +57,7 @@ class Measured:
     """A mean over people and seeds, with its 95% interval."""
 
     mean: float
-    half: float  # nan: nothing can be said
+    half: float  # NaN if there is no interval
     sd: float  # between people
     n: int  # people, of all seeds
     seeds: int
@@ -69,12 +71,15 @@ class Measured:
         return self.mean + self.half
 
     def excludes(self, value: float, rounding: float = 0.005) -> bool:
-        """Whether a published value, known to two decimals, lies outside the interval."""
+        """Returns whether a published value, rounded to two decimals, lies outside the interval."""
         return not math.isnan(self.half) and abs(value - self.mean) > self.half + rounding
 
 
 class Results:
-    """The lines of a results file: the last of each label, data set and seed; failed ones apart."""
+    """The lines of a results file: the last line of each label, data set and seed.
+
+    Failed lines are kept apart, in `failed`.
+    """
 
     def __init__(self, lines: Iterable[Line]):
         latest = {(line["label"], line["dataset"], line["seed"]): line for line in lines}
@@ -95,14 +100,14 @@ class Results:
         return (line for lines in self._lines.values() for line in lines)
 
     def of(self, label: str, dataset: str) -> list[Line]:
-        """Its lines, one a seed."""
+        """Returns the lines of a label on a data set, one per seed."""
         return self._lines.get((label, dataset), [])
 
     def labels(self) -> list[str]:
         return list(dict.fromkeys(label for label, _ in self._lines))
 
     def measured(self, label: str, dataset: str, metric: str) -> Measured | None:
-        """None: not run, or the metric cannot be told of this method."""
+        """Returns the mean of a metric, or None if it was not run or does not apply."""
         lines = self.of(label, dataset)
         found = estimate(lines, metric)
         if found is None:
@@ -112,6 +117,7 @@ class Results:
         return Measured(found.mean, found.half, sd, found.n, found.seeds)
 
     def seconds(self, label: str, dataset: str, what: str = "fit") -> Measured | None:
+        """Returns the mean time over seeds, or None if there is no result."""
         lines = self.of(label, dataset)
         times = [line["seconds"][what] for line in lines if what in line.get("seconds", {})]
         if not times:
@@ -120,23 +126,23 @@ class Results:
         return Measured(found.mean, found.half, math.nan, len(times), len(times))
 
     def facts(self) -> str:
-        """Which seeds, how many people, with which settings."""
+        """Returns the seeds and the number of people per data set, in words."""
         seeds = sorted({line["seed"] for line in self})
         people = {d: sum(line["n"] for line in self._of(d)) for d in self._datasets()}
-        said = ", ".join(f"{n:,} on {name}" for name, n in people.items())
-        return f"seeds {', '.join(map(str, seeds))}; people: {said}"
+        each = ", ".join(f"{n:,} on {name}" for name, n in people.items())
+        return f"seeds {', '.join(map(str, seeds))}; people: {each}"
 
     def _datasets(self) -> list[str]:
         return list(dict.fromkeys(dataset for _, dataset in self._lines))
 
     def _of(self, dataset: str) -> list[Line]:
-        """The lines of whichever label has most seeds there."""
+        """Returns the lines of the label that has most seeds on a data set."""
         own = (v for (label, d), v in self._lines.items() if d == dataset and label != "accepted")
         return max(own, key=len)
 
 
 def pooled_sd(parts: list[dict[str, Any]]) -> float:
-    """Between all people of all seeds, from each seed's mean and standard deviation."""
+    """Returns the standard deviation between all people, from the mean and sd of each seed."""
     n = sum(part["n"] for part in parts)
     mean = sum(part["n"] * part["mean"] for part in parts) / n
     square = sum(part["n"] * (part["sd"] ** 2 + part["mean"] ** 2) for part in parts) / n

@@ -1,8 +1,8 @@
-"""What is run: configs/*.toml -> entries of a comparison -> results/CONFIG/DATASET.jsonl.
+"""Runs configs/*.toml: each config is a list of entries, and writes results/CONFIG/DATASET.jsonl.
 
-A config has one results file a data set, so that data sets can be run side by side. Each of its
-entries says which tables and figures need it, so that a command runs what it needs and `all` runs
-everything with one case for each data set and seed.
+There is one results file per data set, so that data sets can run at the same time. Each entry lists
+the tables and figures that need it, so that a command runs only those entries, and `all` runs every
+entry with one case per data set and seed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SIGMAS = ("2e-07", "2e-06", "2e-05", "2e-4", "2e-3", "2e-2")  # as the paper wri
 SAFETIES = ("0.0", "0.25", "0.5", "0.75", "1.0")
 COMPARED = ("main", "baselines", "settings", "others")  # configs whose entries are run by `all`
 FRACTIONS = ("0.1", "0.2", "0.4", "0.8", "1.0")
-# What one fitted model is asked; the empty name is the request without any option.
+# The requests to one fitted model; the empty name is the request without options.
 ASKS: dict[str, dict[str, dict[str, float]]] = {
     "lambda": {lam: {"lam": float(lam)} for lam in LAMBDAS},
     "guidance": {"": {}, "lambda=10": {"lam": 10.0}},
     "safety": {"": {}} | {f"safety {safety}": {"safety": float(safety)} for safety in SAFETIES},
     "temperature": {"": {}}
     | {
-        # the paper's tau multiplies the logits, our temperature divides them
+        # the paper's tau multiplies the logits; our temperature divides them
         f"{tau}, {sigma}": {"temperature": 1 / float(tau), "sigma": float(sigma)}
         for sigma in SIGMAS
         for tau in TAUS
@@ -43,7 +43,7 @@ ASKS: dict[str, dict[str, dict[str, float]]] = {
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run, and where it goes."""
+    """How much is run, and where the results go."""
 
     name: str  # "full" or "quick"
     results: Path
@@ -60,23 +60,24 @@ class Scale:
         return self.name == "quick"
 
     def file(self, name: str) -> Path:
-        """Where the lines of something that is no comparison are."""
+        """Returns the results file of a part that is not a comparison."""
         return self.results / f"{name}.jsonl"
 
     def compared(self, config: str, dataset: str) -> Path:
-        """Where the lines of a config on a data set are."""
+        """Returns the results file of a config on a data set."""
         return self._folder(config) / f"{dataset}.jsonl"
 
     def all_compared(self, config: str) -> list[Path]:
         return sorted(self._folder(config).glob("*.jsonl"))
 
     def _folder(self, config: str) -> Path:
-        """The preset is never run quickly: its lines are shown."""
+        """Returns the folder of a config; a quick run shows the preset's full results."""
         return (HERE / "results" if config == "preset" else self.results) / config
 
 
 def scale(name: str) -> Scale:
-    said = read("protocol")[name]
+    """Returns the scale "full" or "quick"."""
+    settings = read("protocol")[name]
     results, images = HERE / "results", HERE / "images"
     if name == "quick":
         results, images = results / "quick", results / "quick" / "images"
@@ -84,12 +85,12 @@ def scale(name: str) -> Scale:
         name,
         results,
         images,
-        tuple(said["seeds"]),
-        None if said["rows"] == "all" else said["rows"],
-        said["theory_repeats"],
-        said["people_2d"],
-        said["steps_2d"],
-        tuple(said.get("economies", ())),
+        tuple(settings["seeds"]),
+        None if settings["rows"] == "all" else settings["rows"],
+        settings["theory_repeats"],
+        settings["people_2d"],
+        settings["steps_2d"],
+        tuple(settings.get("economies", ())),
     )
 
 
@@ -99,7 +100,7 @@ def read(config: str) -> dict[str, Any]:
 
 
 def economies(size: Scale) -> list[str]:
-    """Everything that a quick run leaves out, in words."""
+    """Returns everything that a quick run leaves out, in words."""
     if not size.is_quick:
         return []
     more = [line for name in COMPARED for line in read(name)["quick"]["economies"]]
@@ -112,7 +113,7 @@ def economies(size: Scale) -> list[str]:
 
 
 def _fewer_datasets() -> list[str]:
-    """Entries that a quick run has on some data sets only, or on none."""
+    """Returns the entries that a quick run has on some data sets only, or on none."""
     fewer = [
         (f"`{label}` ({', '.join(spec['for'])})", spec["quick_datasets"])
         for name in COMPARED
@@ -127,23 +128,23 @@ def _fewer_datasets() -> list[str]:
 
 
 def entries(config: str, size: Scale, needed_by: str | None = None) -> dict[str, list[Entry]]:
-    """For each data set what is run on it, `needed_by` one table or figure or by any."""
-    said = read(config)
-    found: dict[str, list[Entry]] = {name: [] for name in said["datasets"]}
-    for label, spec in said["entries"].items():
+    """Returns the entries of each data set; `needed_by` keeps those of one table or figure."""
+    settings = read(config)
+    found: dict[str, list[Entry]] = {name: [] for name in settings["datasets"]}
+    for label, spec in settings["entries"].items():
         if needed_by not in (None, *spec["for"]) or not exists(label, spec):
             continue
-        where = spec.get("datasets", said["datasets"])
+        where = spec.get("datasets", settings["datasets"])
         if size.is_quick:
             where = spec.get("quick_datasets", where)
-        entry = _entry(label, spec, _quick_params(said, spec) if size.is_quick else {})
+        entry = _entry(label, spec, _quick_params(settings, spec) if size.is_quick else {})
         for name in where:
             found[name].append(entry)
     return {name: listed for name, listed in found.items() if listed}
 
 
 def exists(label: str, spec: Mapping[str, Any]) -> bool:
-    """Whether the library has the method and each of its parameters; else the row is absent."""
+    """Returns whether the library has the method and each parameter; if not, the row is absent."""
     maker = METHODS.get(spec.get("method", label))
     if maker is None:
         return False
@@ -151,7 +152,7 @@ def exists(label: str, spec: Mapping[str, Any]) -> bool:
 
 
 def is_absent(label: str) -> bool:
-    """Whether a label (of an entry, or of one of its asks) is something the library cannot do."""
+    """Returns whether the library lacks the method or a parameter of a label."""
     for name in (*COMPARED, "preset"):
         spec = read(name)["entries"].get(label.split("/")[0])
         if spec is not None:
@@ -159,9 +160,9 @@ def is_absent(label: str) -> bool:
     return label not in METHODS
 
 
-def _quick_params(said: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What a quick run makes smaller: of this entry, or of every GenRe of the config."""
-    return spec.get("quick_params") or said["quick"].get("params", {})
+def _quick_params(settings: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the parameters of a quick run: those of the entry, or those of the config."""
+    return spec.get("quick_params") or settings["quick"].get("params", {})
 
 
 def _entry(label: str, spec: Mapping[str, Any], quick: Mapping[str, Any]) -> Entry:
@@ -180,7 +181,7 @@ def _entry(label: str, spec: Mapping[str, Any], quick: Mapping[str, Any]) -> Ent
 
 
 def _record(kind: Any, name: str, value: Any) -> Any:
-    """A table of TOML as the dataclass that the parameter is."""
+    """Returns a table of TOML as the dataclass that the parameter takes."""
     return kind._records[name](**value) if isinstance(value, dict) else value
 
 
@@ -192,24 +193,25 @@ def _class_of(maker: Any) -> Any:
 
 
 def run(config: str, size: Scale, needed_by: str | None = None) -> None:
-    """Run what is missing in the results file of a config, one seed after the other."""
+    """Runs the entries of a config that have no result, one seed after the other."""
     for name in read(config)["datasets"]:
         for seed in seeds(config, size):
             run_at(config, size, name, seed, needed_by)
 
 
 def run_at(config: str, size: Scale, name: str, seed: int, needed_by: str | None = None) -> None:
-    """The same on one data set and seed; nothing, where the config does not have them."""
-    said, file = read(config), size.compared(config, name)
+    """Runs a config on one data set and seed; does nothing if the config does not have them."""
+    settings, file = read(config), size.compared(config, name)
     listed = entries(config, size, needed_by).get(name, [])
     if seed not in seeds(config, size):
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     place = seeds(config, size).index(seed)
-    witnesses = said["witnesses"] and name in said.get(size.name, {}).get("witnesses", [name])
-    for rows, some in _by_rows(said, listed, place, size).items():
+    own = settings.get(size.name, {})
+    witnesses = settings["witnesses"] and name in own.get("witnesses", [name])
+    for rows, some in _by_rows(settings, listed, place, size).items():
         with warnings.catch_warnings():
-            # a results file is shared by several commands, data sets and seeds
+            # several commands and seeds share a results file
             warnings.filterwarnings("ignore", message=".*belong to other runs")
             compare(some, [name], [seed], rows=rows, output=file, witnesses=witnesses)
 
@@ -219,14 +221,16 @@ def seeds(config: str, size: Scale) -> list[int]:
 
 
 def _by_rows(
-    said: Mapping[str, Any], listed: list[Entry], place: int, size: Scale
+    settings: Mapping[str, Any], listed: list[Entry], place: int, size: Scale
 ) -> dict[int | None, list[Entry]]:
-    """The entries that are run on the seed at this place, by the number of people they get: a slow
-    one may have fewer `seeds` and `rows` than the rest."""
+    """Returns the entries to run on the seed at this place, grouped by their number of people.
+
+    A slow entry may have fewer `seeds` and `rows` than the others.
+    """
     found: dict[int | None, list[Entry]] = {}
-    usual = said.get(size.name, {}).get("rows", size.rows)
+    usual = settings.get(size.name, {}).get("rows", size.rows)
     for entry in listed:
-        spec = said["entries"][entry.label]
+        spec = settings["entries"][entry.label]
         if place < spec.get("seeds", len(size.seeds)):
             rows = usual if size.is_quick else spec.get("rows", usual)
             found.setdefault(rows, []).append(entry)

@@ -1,8 +1,8 @@
-"""One function a table: results -> Markdown, the published value beside ours.
+"""One function per table: results -> Markdown, with the published value next to ours.
 
-"absent": the library does not have the method yet. "not run": it has, and there is no result.
-A cell of ours is mean ± standard deviation between people, as in the paper's appendix, then the 95%
-interval of the mean.
+"absent": the library does not have the method. "not run": it has the method, but no result exists.
+Our cells show the mean ± the standard deviation between people, as in the paper's appendix, and the
+95% interval of the mean.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ NOT_RUN, ABSENT = "not run", "absent"
 
 @dataclass(frozen=True)
 class Row:
-    """One published row and what of ours answers it.
+    """One published row and our rows for it.
 
-    `reproduces` is the label that does what the paper did; only it is held against the published
-    value. `ours` are further labels, to be seen beside it.
+    `reproduces` is the label that does what the paper did; only this label is compared with the
+    published value. `ours` are further labels that the table shows next to it.
     """
 
     published: str | None
@@ -97,7 +97,7 @@ FRACTION = tuple(
     )
     for share in FRACTIONS
 )
-# published table -> its rows, and the results files that answer them
+# published table -> its rows, and the configs whose results fill them
 BESIDE: dict[str, tuple[tuple[Row, ...], tuple[str, ...]]] = {
     "main_std": (TABLE_1, ("baselines", "main")),
     "nnr": (NNR, ("main",)),
@@ -137,7 +137,7 @@ def people(value: Measured | Interval | None) -> str:
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A Markdown table; the first `left` columns are text, the others numbers."""
+    """Returns a Markdown table; the first `left` columns are text, the others numbers."""
     rule = ["---"] * left + ["---:"] * (len(head) - left)
     lines = [head, rule, *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -147,7 +147,7 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) 
 
 
 def beside_published(table: str, results: Results, show_sd: bool = True) -> str:
-    """One table for each data set of a table of published.csv."""
+    """Returns one table per data set for a table of published.csv."""
     rows, _ = BESIDE[table]
     names = [name for name in DATASETS if any(d == name for d, _, _ in published(table))]
     return "\n\n".join(
@@ -188,7 +188,7 @@ def _cells(
 
 
 def value_of(results: Results, label: str, name: str, metric: str) -> Measured | None:
-    """Of the paper's name of a data set."""
+    """Returns our value; `name` is the paper's name of a data set."""
     if metric == "time_s":
         return results.seconds(label, DATASETS[name])
     return results.measured(label, DATASETS[name], metric)
@@ -196,6 +196,51 @@ def value_of(results: Results, label: str, name: str, metric: str) -> Measured |
 
 def status(label: str) -> str:
     return ABSENT if label != "ceiling" and is_absent(label) else NOT_RUN
+
+
+# ---- the summary --------------------------------------------------------------------------------
+
+
+def headline(results: Results, with_reproduction: bool = False) -> str:
+    """Returns the Score of five rows: GenRe as published, ours, the best baseline of the paper,
+    refined neighbours and the ceiling; `with_reproduction` adds `genre-paper`."""
+    scores = [published("main")[name, "GenRe", "score"].mean for name in DATASETS]
+    rows = [["GenRe as published (200 people)", *(f"{score:.2f}" for score in scores)]]
+    reproduction = {"GenRe with the paper's settings, `genre-paper`": "genre-paper"}
+    labels = {
+        **(reproduction if with_reproduction else {}),
+        "GenRe, ours, `genre`": "genre",
+        "best baseline of the paper": None,
+        "refined neighbours, `nnr-refined`": "nnr-refined",
+        "ceiling": "ceiling",
+    }
+    for words, label in labels.items():
+        rows.append([words, *(_headline_cell(results, label, d) for d in DATASETS.values())])
+    counted = [people(results.measured("genre", data, "score")) for data in DATASETS.values()]
+    return markdown(["Score", *DATASETS], [*rows, ["people", *counted]])
+
+
+def _headline_cell(results: Results, label: str | None, dataset: str) -> str:
+    """Returns the Score of a label; without a label that of the best baseline, with its name."""
+    if label is not None:
+        return our_cell(results.measured(label, dataset, "score"), sd=False) or NOT_RUN
+    best = best_of(results, dataset, paper_baselines())
+    if best is None:
+        return NOT_RUN
+    return f"{our_cell(results.measured(best, dataset, 'score'), sd=False)} `{best}`"
+
+
+def paper_baselines() -> list[str]:
+    """Returns our labels of the methods that the paper compares GenRe with."""
+    rows = (*TABLE_1, *NNR_ROWS, *TABSYN)
+    return [row.reproduces for row in rows if row.reproduces and row.published != "GenRe"]
+
+
+def best_of(results: Results, dataset: str, labels: Sequence[str]) -> str | None:
+    """Returns the label with the highest mean Score, or None if none has a result."""
+    scores = {label: results.measured(label, dataset, "score") for label in labels}
+    known = {label: value.mean for label, value in scores.items() if value is not None}
+    return max(known, key=lambda label: known[label]) if known else None
 
 
 # ---- data, gold classifier, h -------------------------------------------------------------------
@@ -222,7 +267,7 @@ CLASSIFIER_COLUMNS = {
 
 
 def data(cases: list[Line]) -> str:
-    """Counts of the data; positive and negative are outcomes in the training rows."""
+    """Returns the counts of the data; positive and negative are outcomes of training rows."""
     return _case_table("data", "", DATA_COLUMNS, cases)
 
 
@@ -273,7 +318,8 @@ ROBUSTNESS = {
     "copies": "copies of a row",
     "violations": "violations",
 }
-# Where the gold judge is weak: it has memorised its rows, and its LOF is fooled by duplicates.
+# The gold judge has memorised its rows, and duplicate rows mislead its LOF. These metrics do not
+# have these weaknesses.
 WITNESSES = {
     "val_oof": "val, out of fold",
     "lof_20": "LOF, k = 20, distinct rows",
@@ -296,7 +342,7 @@ NO_METHODS = ("ceiling", "accepted")
 
 
 def robustness(results: Results, datasets: Mapping[str, str] = DATASETS) -> str:
-    """Score beside what Score does not see, and the paired difference to the best other method."""
+    """Returns Score, the metrics that it ignores, and the difference to the best other method."""
     columns = {"score": "Score", "cost": "cost", "val": "val", "lof": "LOF"} | ROBUSTNESS
     parts = []
     for name, ours in datasets.items():
@@ -306,7 +352,7 @@ def robustness(results: Results, datasets: Mapping[str, str] = DATASETS) -> str:
 
 
 def witnesses(results: Results) -> str:
-    """What others than the gold judge say, beside what they say of accepted rows themselves."""
+    """Returns the metrics of other judges than the gold judge, for methods and accepted rows."""
     return "\n\n".join(
         f"**{name}**\n\n{_by_label(results, ours, WITNESSES)}" for name, ours in DATASETS.items()
     )
@@ -337,7 +383,7 @@ def _distinct(lines: list[Line]) -> str:
 
 
 def others(results: Results) -> list[str]:
-    """Every method but `genre`; variants (", ", "/") are left out."""
+    """Returns every method except `genre`; variants (a label with "," or "/") are left out."""
     return [
         label
         for label in results.labels()
@@ -346,14 +392,12 @@ def others(results: Results) -> list[str]:
 
 
 def best_other(results: Results, dataset: str) -> str | None:
-    """The method with the highest Score; `genre` and variants are left out."""
-    scores = {label: results.measured(label, dataset, "score") for label in others(results)}
-    known = {label: value.mean for label, value in scores.items() if value is not None}
-    return max(known, key=lambda label: known[label]) if known else None
+    """Returns the method with the highest Score; `genre` and variants are left out."""
+    return best_of(results, dataset, others(results))
 
 
 def paired(results: Results) -> str:
-    """genre's Score less that of each other method, on the people that both answered."""
+    """Returns genre's Score minus that of each other method, on people that both answered."""
     rows = []
     for label in others(results):
         found = {
@@ -365,20 +409,20 @@ def paired(results: Results) -> str:
             for d in found.values()
         ]
         if any(found.values()):
-            rows.append([f"`genre` less `{label}`", *cells])
+            rows.append([f"`genre` minus `{label}`", *cells])
     return markdown(["Score", *DATASETS], rows) if rows else f"Paired differences: {NOT_RUN}."
 
 
 def _paired(results: Results, dataset: str) -> str:
-    """genre's Score against the best of the other methods, on the same people."""
+    """Returns genre's Score minus that of the best other method, on the same people."""
     best = best_other(results, dataset)
     if best is None or not results.of("genre", dataset):
         return f"Paired difference: {NOT_RUN}."
     found = difference(results.of("genre", dataset), results.of(best, dataset))
     if found is None:
-        return f"Paired difference to `{best}`: no seed in common."
+        return f"Paired difference to `{best}`: the two methods have no seed in common."
     return (
-        f"Paired difference in Score, `genre` less `{best}` (the best other method): "
+        f"Paired difference in Score, `genre` minus `{best}` (the best other method): "
         f"{found.mean:+.4f}{interval(found, 4)}; people: {people(found)}."
     )
 
@@ -395,14 +439,14 @@ ABLATION = {
 
 
 def ablation_labels() -> list[str]:
-    """All of GenRe, then with one thing taken away, then the paper's and no model at all."""
+    """Returns `genre`, its variants with one part removed, `genre-paper`, nearest neighbours."""
     labels = [label for label, spec in read("main")["entries"].items() if "ablation" in spec["for"]]
     last = [label for label in ("genre-paper", *NNR_OURS) if label in labels]
     return ["genre", *(x for x in labels if x not in ("genre", *last)), *last]
 
 
 def ablation(results: Results) -> str:
-    """GenRe with one thing taken away at a time: how much is what."""
+    """Returns the metrics of GenRe with one part removed at a time."""
     parts = []
     for name, ours in DATASETS.items():
         rows = []
@@ -417,13 +461,13 @@ def ablation(results: Results) -> str:
             rows.append([f"`{label}`", shown, *cells, people(values["score"])])
         parts.append(
             f"**{name}**\n\n"
-            + markdown(["", "Score less `genre`'s", *ABLATION.values(), "people"], rows)
+            + markdown(["", "Score minus `genre`'s", *ABLATION.values(), "people"], rows)
         )
     return "\n\n".join(parts)
 
 
 def preset(results: Results) -> str:
-    """The paper's own size of net and training, beside the compact one under the same settings."""
+    """Returns the metrics of the paper's own net size and training, next to the published ones."""
     if not results:
         return f"The preset: {NOT_RUN}."
     rows = [
@@ -444,7 +488,7 @@ def preset(results: Results) -> str:
 
 
 def safety(results: Results, curves: dict[str, list[str]]) -> str:
-    """The numbers of the cheaper-safer picture."""
+    """Returns the numbers of the picture "cheaper against safer"."""
     points = [label for labels in curves.values() for label in labels]
     alone = [x for x in ("genre-paper", "nnr-dplus", *NNR_OURS) if x not in points]
     columns = {"score": "Score", "changes": "changes", "cost": "cost"} | {
@@ -464,7 +508,7 @@ def safety(results: Results, curves: dict[str, list[str]]) -> str:
 
 
 def lambdas(results: Results) -> str:
-    """The numbers of the lambda figure: soft validity and LOF as cost is weighted more."""
+    """Returns the numbers of the lambda figure: cost, soft validity and LOF for each lambda."""
     rows = []
     for name, ours in DATASETS.items():
         for label, points in LAMBDA_LINES.items():
@@ -491,7 +535,7 @@ LAMBDA_LINES = {
 
 
 def theorems(lines: list[Line]) -> str:
-    """E_Q against E_R as N+ grows, with what the theory of importance sampling predicts."""
+    """Returns E_Q against E_R for each N+, with the prediction of importance sampling theory."""
     if not lines:
         return f"The theorems: {NOT_RUN}."
     kept = [line for line in lines if line["setting"] == theory.SETTINGS[0].label]
@@ -517,7 +561,7 @@ def theorems(lines: list[Line]) -> str:
 
 
 def _slopes(lines: list[Line]) -> list[str]:
-    said = []
+    items = []
     for setting in dict.fromkeys(line["setting"] for line in lines):
         for f in dict.fromkeys(line["f"] for line in lines):
             own = [x for x in lines if x["setting"] == setting and x["f"] == f]
@@ -526,9 +570,9 @@ def _slopes(lines: list[Line]) -> list[str]:
                 for key, what in (("variance", "variance"), ("rmse", "error"))
             )
             last = own[-1]
-            said.append(
+            items.append(
                 f"- {setting}, {f}: slope of the logarithm against log N+: {falls}; at "
                 f"N+ = {last['n_plus']:,} the bias is {last['bias']:+.4f} "
                 f"({last['repeats']:,} repeats)."
             )
-    return said
+    return items

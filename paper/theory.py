@@ -2,14 +2,14 @@
 
     R(x+ | x)  ∝  exp(-lam * C(x, x+)) * P(x+ | favourable) * V(x+)                          (Eq. 5)
 
-P(x+ | favourable) is a Gaussian of two independent features, C the L1 distance and V(x+) says
-"the first feature is above the bar". Everything factors over the features, so every expectation
-under R is a product of one-dimensional integrals: the truth costs nothing, and so does what the
-theory of self-normalised importance sampling predicts. Against it stands E_Q, with Q from the
+P(x+ | favourable) is a Gaussian of two independent features, C is the L1 distance, and x+ is valid
+if its first feature is above a threshold. Everything factors over the features, so every
+expectation under R is a product of one-dimensional integrals, and so is every prediction of the
+theory of self-normalised importance sampling. They are compared with E_Q, where Q comes from the
 library's own Eq. (6) on N+ accepted people drawn from P.
 
-Theorem 4.2 says that the norm of the error falls as 1 / N+. Its proof shows it of the variance. So
-does this: variance and bias fall as 1 / N+, the error itself as its square root.
+Theorem 4.2 says that the norm of the error falls as 1 / N+. Its proof shows this for the variance,
+and so do the numbers: variance and bias fall as 1 / N+, the error as the square root of 1 / N+.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ def squared(f: Function, v: Any) -> Any:
 
 @dataclass(frozen=True)
 class KnownR:
-    """One person x and the world that R is about, on the scale where features are in [0, 1]."""
+    """One person x and the distribution of accepted people; features are scaled to [0, 1]."""
 
     x: tuple[float, float] = (0.2, 0.3)
     mean: tuple[float, float] = (0.7, 0.6)  # of P(x+ | favourable)
     sd: tuple[float, float] = (0.2, 0.2)
-    bar: float = 0.4  # valid: the first feature is above
+    bar: float = 0.4  # x+ is valid if its first feature is above this threshold
     lam: float = 5.0
 
     @property
     def functions(self) -> dict[str, tuple[Function, Function]]:
-        """f(x+) = f1(x+_1) + f2(x+_2), so that its moments factor as well."""
+        """Returns pairs f1, f2 with f(x+) = f1(x+_1) + f2(x+_2), so that the moments factor too."""
         a, b = self.x
         return {
             "first feature": (lambda v: v, zero),
@@ -60,7 +60,7 @@ class KnownR:
         }
 
     def expectation(self, f1: Function, f2: Function, power: int = 0, square: bool = False) -> Any:
-        """E[w^power * f] or E[w^power * f^2] over valid accepted people, w = exp(-lam * C)."""
+        """Returns E[w^power * f] or E[w^power * f^2] over valid people of P; w = exp(-lam * C)."""
         whole = self._integral(0, np.ones_like, 0)
         ones = [self._integral(j, np.ones_like, power) for j in (0, 1)]
         first = [self._integral(j, f, power) for j, f in enumerate((f1, f2))]
@@ -70,7 +70,7 @@ class KnownR:
         return (second[0] * ones[1] + 2 * first[0] * first[1] + ones[0] * second[1]) / whole
 
     def _integral(self, j: int, f: Function, power: int) -> float:
-        """Over feature j of f * exp(-power * lam * |v - x_j|) * density, above the bar if j = 0."""
+        """Integrates f * exp(-power * lam * |v - x_j|) * density over the valid v of feature j."""
         low, high = self.mean[j] - 12 * self.sd[j], self.mean[j] + 12 * self.sd[j]
         if j == 0:
             low = self.bar
@@ -83,7 +83,7 @@ class KnownR:
         return float(quad(weighted, low, high, points=kinks, limit=200)[0])
 
     def truth(self, name: str) -> dict[str, float]:
-        """E_R[f], and what importance sampling theory predicts of E_Q, times N+."""
+        """Returns E_R[f], and the predictions of importance sampling theory for E_Q, times N+."""
         f1, f2 = self.functions[name]
         weight = self.expectation(np.ones_like, zero, 1)
         mu = self.expectation(f1, f2, 1) / weight
@@ -103,7 +103,7 @@ class KnownR:
         }
 
     def draw(self, n: int, bar: float, rng: np.random.Generator) -> np.ndarray:
-        """(n, 2) accepted people whom a classifier with its bar there accepts too."""
+        """Returns (n, 2) people from P whom a classifier with this threshold accepts."""
         low = norm.cdf(bar, self.mean[0], self.sd[0])
         u = np.stack([rng.uniform(low, 1, n), rng.random(n)], axis=1)
         return np.asarray(norm.ppf(u, self.mean, self.sd))
@@ -112,7 +112,7 @@ class KnownR:
 def estimate(
     known: KnownR, people: np.ndarray, top_k: int | None = None
 ) -> tuple[dict[str, float], float]:
-    """E_Q[f] of each function, and the effective number of targets, from N+ accepted people."""
+    """Returns E_Q[f] of each function and the effective number of targets, from N+ people."""
     costs = torch.as_tensor(np.abs(people - np.array(known.x)).sum(axis=1))
     q = q_weights(costs, known.lam).numpy()
     if top_k is not None and top_k < len(q):
@@ -127,10 +127,10 @@ def estimate(
 
 @dataclass(frozen=True)
 class Setting:
-    """What the classifier accepts, and how much of Q is kept."""
+    """The threshold of the classifier, and how much of Q is kept."""
 
     label: str
-    h_bar: float | None = None  # None: where V has it
+    h_bar: float | None = None  # None: the threshold of validity
     top_k: int | None = None
 
 
@@ -142,7 +142,7 @@ SETTINGS = (
 
 
 def run(repeats: int, seed: int = 0, sizes: tuple[int, ...] = SIZES) -> list[dict[str, Any]]:
-    """A line for each setting, N+ and function: how E_Q is spread around E_R."""
+    """Returns a line per setting, N+ and function: bias and variance of E_Q around E_R."""
     known, lines = KnownR(), []
     truth = {name: known.truth(name) for name in known.functions}
     for setting in SETTINGS:
@@ -190,6 +190,6 @@ def _line(
 
 
 def slope(lines: list[dict[str, Any]], what: str) -> float:
-    """Of log |what| against log N+: -1 where it falls as 1 / N+."""
+    """Returns the slope of log |what| against log N+: -1 if it falls as 1 / N+."""
     n = np.log([line["n_plus"] for line in lines])
     return float(np.polyfit(n, np.log(np.abs([line[what] for line in lines])), 1)[0])

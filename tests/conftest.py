@@ -11,6 +11,8 @@ from genrecourse.data.datasets import DATA_VARIABLE, is_local
 from genrecourse.evaluation.checks import Example, example_score
 from genrecourse.methods.genre import GenRe
 
+pytest.register_assert_rewrite("tests.support")  # so that a failed assert there shows its values
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(

@@ -1,6 +1,6 @@
 """An environment for each peer, under .venv-peers/: never dependencies of the project.
 
-python benchmarks/peers/environments.py   # quick when nothing changed
+python -m benchmarks.peers.environments   # quick when nothing changed
 """
 
 from __future__ import annotations

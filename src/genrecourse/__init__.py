@@ -1,17 +1,55 @@
-"""genrecourse: what to change to be accepted. The public names, and nothing else."""
+"""genrecourse: what to change to be accepted by a model. The public names, and nothing else.
 
+Names are imported when they are first used, so `import genrecourse` loads neither torch nor
+scikit-learn.
+
+>>> import genrecourse
+>>> genrecourse.Schema.__name__
+'Schema'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from genrecourse.data.datasets import load_dataset
-from genrecourse.errors import UserError
-from genrecourse.methods import METHODS, load
-from genrecourse.methods.genre import GenRe
-from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.model.classifier import Classifier
-from genrecourse.rules.policy import Policy
-from genrecourse.table.schema import Feature, Schema
+if TYPE_CHECKING:
+    from genrecourse.auditing.result import audit
+    from genrecourse.data.datasets import load_dataset
+    from genrecourse.errors import UserError
+    from genrecourse.evaluation.comparison.run import compare
+    from genrecourse.evaluation.evaluate import evaluate
+    from genrecourse.methods import METHODS, load
+    from genrecourse.methods.genre import GenRe
+    from genrecourse.methods.nearest import NearestNeighbour
+    from genrecourse.model.classifier import Classifier
+    from genrecourse.planning.plans import Plan, Plans
+    from genrecourse.rules.kinds import Rules
+    from genrecourse.rules.policy import Policy
+    from genrecourse.table.schema import Feature, Schema
 
 __version__ = version("genrecourse")
+
+# where each public name lives
+_MODULES = {
+    "METHODS": "methods",
+    "Classifier": "model.classifier",
+    "Feature": "table.schema",
+    "GenRe": "methods.genre",
+    "NearestNeighbour": "methods.nearest",
+    "Plan": "planning.plans",
+    "Plans": "planning.plans",
+    "Policy": "rules.policy",
+    "Rules": "rules.kinds",
+    "Schema": "table.schema",
+    "UserError": "errors",
+    "audit": "auditing.result",
+    "compare": "evaluation.comparison.run",
+    "evaluate": "evaluation.evaluate",
+    "load": "methods",
+    "load_dataset": "data.datasets",
+}
 
 __all__ = [
     "METHODS",
@@ -19,9 +57,27 @@ __all__ = [
     "Feature",
     "GenRe",
     "NearestNeighbour",
+    "Plan",
+    "Plans",
     "Policy",
+    "Rules",
     "Schema",
     "UserError",
+    "audit",
+    "compare",
+    "evaluate",
     "load",
     "load_dataset",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'genrecourse' has no attribute '{name}'")
+    value = getattr(import_module(f"genrecourse.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_MODULES]

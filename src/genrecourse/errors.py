@@ -1,28 +1,92 @@
-"""The one exception for a user's mistake: what is wrong, the value seen, what to do; and what such
-sentences are made of."""
+"""UserError, the one exception for a mistake in the input, and helpers for its messages.
+
+A message says what is wrong, which value was seen, and what to do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
+
+# sub-packages that call `fit` for somebody: a warning may name a line of theirs
+CALLERS = ("apps", "advice", "auditing", "reports", "evaluation")
 
 
 class UserError(ValueError):
-    """The input, not the library, is at fault. Apps show the sentence, never a traceback."""
+    """The input is wrong, not the library. Apps show the message, never a traceback.
+
+    Examples:
+        >>> from genrecourse import load_dataset
+        >>> load_dataset("germn")
+        Traceback (most recent call last):
+        ...
+        genrecourse.errors.UserError: no data set 'germn' (did you mean 'german'?); ...
+    """
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """What stands behind a name that is unknown: " (did you mean 'age'?)", or nothing."""
+    """Return a hint to put behind an unknown name, or "" if no known name is close.
+
+    Examples:
+        >>> did_you_mean("AGE", ["age", "income"])
+        " (did you mean 'age'?)"
+        >>> did_you_mean("zip", ["age", "income"])
+        ''
+    """
     by_case = {str(each).casefold(): each for each in known}  # 'AGE' is close to 'age'
     close = get_close_matches(str(name).casefold(), by_case, n=1)
     return f" (did you mean '{by_case[close[0]]}'?)" if close else ""
 
 
 def counted(n: int, what: str) -> str:
-    """So many of something: 1 row, 1,204 rows."""
+    """Return a count with its noun in the singular or plural.
+
+    Examples:
+        >>> counted(1, "row"), counted(1204, "row")
+        ('1 row', '1,204 rows')
+    """
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
 def amount(value: float) -> str:
-    """A number as people write it: 200,000,000 rather than 2e+08."""
+    """Return a number as people write it, without an exponent.
+
+    Examples:
+        >>> amount(2e8), amount(0.25)
+        ('200,000,000', '0.25')
+    """
     return f"{value:,.10g}"
+
+
+def stacklevel_of_caller() -> int:
+    """Return the `stacklevel` at which a warning names the line that called the library.
+
+    The library's own front ends count as callers.
+    """
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and _is_inside(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _is_inside(module: str) -> bool:
+    return module.startswith("genrecourse.") and module.split(".")[1] not in CALLERS
+
+
+@contextmanager
+def own_warnings() -> Iterator[list[str]]:
+    """Collects the warnings that this package raises inside the block, each text once.
+
+    The list is filled when the block ends. Warnings of other packages are dropped: a front end has
+    nothing to say about them.
+    """
+    package, notes = Path(__file__).parent, list[str]()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        yield notes
+    own = [each for each in caught if Path(each.filename).is_relative_to(package)]
+    notes += dict.fromkeys(str(each.message) for each in own)

@@ -1,6 +1,6 @@
 """What fit, recourse, plans, promise and audit give on three tables, as plain JSON values.
 
-Stored by `python tests/golden/store.py NAME` and compared by `test_golden.py`. Numbers are kept in
+Stored by `python -m tests.golden.store NAME` and compared by `test_golden.py`. Numbers are kept in
 full; big arrays and tables as the SHA-256 of their bytes.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from genrecourse import METHODS, Classifier, Feature, GenRe, Policy, Schema, load_dataset
-from genrecourse.audit import audit
+from genrecourse.auditing import audit
 from genrecourse.methods.genre import Training
 
 FOLDER = Path(__file__).parent
@@ -144,17 +146,21 @@ def german() -> dict[str, Any]:
     method = GenRe(h, schema, training=QUICK).fit(data.X_train, data.y_train)
     people = rejected(method, data.X_test, 12)
     rules = {"lock": ["savings"], "max_step": {"duration": 12}}
-    found = audit(method, data.X_test, groups=["personal_status_sex"], **policy.request)
+    found = audit(method, data.X_test, groups=["personal_status_sex"], **in_force(policy))
     return {
         "fit": fitted(method),
         "recourse": recoursed(method, people),
-        "plans": all_plans(method.plans(people, n=3, **policy.request)),
+        "plans": all_plans(method.plans(people, n=3, **in_force(policy))),
         "fewest": all_plans(method.plans(people, n=2, fewest_changes=True)),
-        "rules": all_plans(method.plans(people, constraints=rules, safety=0.9)),
+        "rules": all_plans(method.plans(people, rules=rules, safety=0.9)),
         "sample": table_digest(method.sample(people, 5)),
         "promise": promise(method),
         "audit": audited(found),
     }
+
+
+def in_force(policy: Policy) -> dict[str, Any]:
+    return {"rules" if k == "constraints" else k: v for k, v in policy.request.items()}
 
 
 def promise(method: Any) -> list[Any]:
@@ -175,7 +181,7 @@ def compas() -> dict[str, Any]:
         "fit": fitted(method),
         "recourse": recoursed(method, people),
         "plans": all_plans(method.plans(people, n=3)),
-        "rules": all_plans(method.plans(people, n=2, constraints=rules)),
+        "rules": all_plans(method.plans(people, n=2, rules=rules)),
         "audit": audited(audit(method, data.X_test.head(400), groups=["sex"])),
         "nnr": {"gamma": near.gamma_, **recoursed(near, people)},
     }
@@ -256,8 +262,8 @@ def messy() -> dict[str, Any]:
         "fit": fitted(method),
         "recourse": recoursed(method, people),
         "plans": all_plans(method.plans(people, n=4)),
-        "rules": all_plans(method.plans(people, n=2, constraints=rules)),
-        "rules_recourse": recoursed(method, people, constraints=rules),
+        "rules": all_plans(method.plans(people, n=2, rules=rules)),
+        "rules_recourse": recoursed(method, people, rules=rules),
         "draws": table_digest(method.draws(people, 16)),
         "log_prob": [plain(v) for v in method.log_prob(method.recourse(people), given=people)],
         "audit": audited(found),
@@ -281,15 +287,22 @@ def quick(name: str, X: pd.DataFrame, y: pd.Series, people: pd.DataFrame) -> Any
 CASES = {"german": german, "compas": compas, "messy": messy}
 
 
-def run(name: str) -> dict[str, Any]:
-    """One case, by one thread: how sums are rounded depends on how many there are."""
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread: how sums are rounded depends on the number of threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with threadpool_limits(1):
-            return {"processor": processor(), **CASES[name]()}
+            yield
     finally:
         torch.set_num_threads(before)
+
+
+def run(name: str) -> dict[str, Any]:
+    """The results of one case, computed with one thread."""
+    with one_thread():
+        return {"processor": processor(), **CASES[name]()}
 
 
 def processor() -> str:

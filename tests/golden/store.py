@@ -1,4 +1,4 @@
-"""Store the golden results of a case: `python tests/golden/store.py [NAME ...]`."""
+"""Store the golden results of a case: `python -m tests.golden.store [NAME ...]`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sys
 import time
 
-from cases import CASES, FOLDER, run
+from tests.golden.cases import CASES, FOLDER, run
 
 
 def main() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import CASES, FOLDER, run
+
+from tests.golden.cases import CASES, FOLDER, run
 
 NEEDS = {"compas": pytest.mark.needs_downloads("compas")}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,15 @@ import pandas as pd
 from genrecourse.errors import UserError
 from genrecourse.model.classifier import Classifier
 from genrecourse.planning.plans import Plans
+from genrecourse.table.schema import Schema
+from genrecourse.table.table_files import read_text
 
 
 def recheck(plans: Plans, new_classifier: Any) -> pd.DataFrame:
-    """One row a plan: person, plan (its number), holds, score and cutoff, by the new model.
+    """Returns one row for each plan: person, plan (its number), holds, score, cutoff.
 
-    new_classifier: fitted; anything that a method takes. People without a plan have no row. Rules
-    are not looked at: they do not change with the model.
+    new_classifier: a fitted one; anything that a method takes. A person without a plan has no row.
+    Rules are not checked again, because they do not depend on the model.
     """
     h = Classifier.wrap(new_classifier)
     if not h.is_fitted:
@@ -32,3 +36,35 @@ def recheck(plans: Plans, new_classifier: Any) -> pd.DataFrame:
             "cutoff": np.full(len(shown), float(h.cutoff)),
         }
     )
+
+
+def read_plans(path: str | os.PathLike[str], like: pd.DataFrame | None = None) -> Plans:
+    """Returns the plans in a .json that `genrecourse plans` or `Plans.to_json` wrote.
+
+    like: a table with the dtypes that the rows get, if the model needs them; JSON has none.
+    """
+    path = Path(path)
+    check_plans_name(path)
+    return Plans.from_json(read_text(path), like=like, where=str(path))
+
+
+def check_plans_name(path: Path) -> None:
+    """Refuse, before a model is loaded, a file that cannot hold plans to be read again."""
+    if path.suffix.lower() != ".json":
+        raise UserError(
+            f"{path} holds no plans that can be read again; give the .json that "
+            "'genrecourse plans -o plans.json' wrote"
+        )
+
+
+def check_same_columns(plans: Plans, schema: Schema) -> None:
+    """Refuse plans whose rows have other columns than the model's table."""
+    has = list(plans.x_plus().columns) if plans.shown else schema.names
+    lacks = [name for name in schema.names if name not in has]
+    more = [name for name in has if name not in schema.names]
+    if lacks or more:
+        raise UserError(
+            f"these plans belong to another model's table: they have the columns {more or 'none'} "
+            f"that this model does not know, and lack {lacks or 'none'}; give a model that was "
+            "fitted on the columns of the plans"
+        )

@@ -17,52 +17,53 @@ from rich.table import Table
 from rich.text import Text
 
 from genrecourse.data.datasets import DATASETS, EMBEDDED
+from genrecourse.errors import own_warnings
 from genrecourse.evaluation.evaluate import Case, make_case, measure, summarise, with_schema
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import GenRe
-from genrecourse.reports.console import own_warnings, panel
+from genrecourse.reports.console import panel
 from genrecourse.reports.plan_report import score_table, write_report
 from genrecourse.rules.policy import Policy
 
 NAME = "german"
 POLICY = EMBEDDED / f"{NAME}.toml"
-PLANS = 2  # a person
+PLANS = 2  # per person
 SCORES_NOTE = (
-    "Both keep the policy. The nearest neighbour copies the cheapest accepted training row, but "
-    "for what may not change; where the model turns every such row down, people are scored as "
-    "they are today."
+    "Both keep the policy. The nearest neighbour copies the cheapest accepted training row, except "
+    "for features that may not change; if the model rejects every such row, people are scored "
+    "without any change."
 )
 LIMITS = (
-    "The data are from the 1970s and several columns are known to be mislabelled: they are good "
-    "for trying software on, not for learning about people.",
-    "What may be asked of people is the policy's decision, not the method's: policy.toml, beside "
-    "this page, says what a bank could hold to, and why. Without one, everything may change.",
+    "The data are from the 1970s and several columns are known to be mislabelled: use them to try "
+    "software, not to learn about people.",
+    "The policy decides what may be asked of people, not the method: policy.toml, in the folder of "
+    "this page, is an example for a bank, with reasons. Without a policy, everything may change.",
 )
 
 
 def run_demo(
     folder: Path = Path("demo"), *, console: Console, seed: int = 0, people: int = 3
 ) -> None:
-    """Fit GenRe on German credit, tell a few plans and the scores, and write a report."""
+    """Fit GenRe on German credit, show a few plans and the scores, and write a report."""
     started = time.perf_counter()
     entry, policy = DATASETS[NAME], Policy.read(POLICY)
     console.rule("genrecourse demo: German credit")
-    with _step(console, "a model that decides, and a judge that nobody sees"):
+    with _step(console, "a model that decides, and a judge that no method sees"):
         case = make_case(NAME, seed, rows=None)
         case = with_schema(case, policy.schema(case.X, base=case.schema))
     console.print(
-        f"  {len(case.X):,} training rows; the model turns down {len(case.people):,} of the test "
-        "rows. What would change its decision, of what a bank may ask for?"
+        f"  {len(case.X):,} training rows; the model rejects {len(case.people):,} of the test "
+        "rows. Which changes that a bank may ask for would change its decision?"
     )
     with _step(console, "GenRe learns from the people who were accepted", live=False):
         method = GenRe(case.h, case.schema, random_state=seed, progress=console.is_terminal)
         method.fit(case.X, case.y)
-    with _step(console, f"plans, of which these are the first {people}"):
+    with _step(console, f"plans for the first {people} of them"):
         plans = method.plans(case.people.iloc[:people], PLANS, **policy.request)
     console.print()
     for i, plan in enumerate(plans):
         console.print(panel(case.schema, case.people.iloc[i], plan))
-    with _step(console, "the scores, beside those of nearest neighbours"):
+    with _step(console, "the scores of GenRe and of nearest neighbours"):
         scores = _scores(case, method, policy)
     console.print(Padding(_score_table(scores), (1, 0)))
     console.print(Text(f"n: people. {SCORES_NOTE}\n", style="dim"))
@@ -81,8 +82,8 @@ def run_demo(
                 "data": f"{entry.source}; {len(case.X):,} rows to learn from",
                 "licence of the data": entry.licence,
                 "model": f"a small neural net, right on {case.h_accuracy:.0%} of the test rows. As "
-                "in the paper, outcomes are not the table's: each is drawn by lot, with the chance "
-                "that a forest gives a row like it, so that nobody could be right on all of them",
+                "in the paper, outcomes are not the table's: each is drawn at random, with the "
+                "probability that a forest gives such a row, so that no model is always right",
                 "time": f"{time.perf_counter() - started:.0f} seconds, learning and scores",
             },
             limits=LIMITS,
@@ -93,7 +94,7 @@ def run_demo(
 
 @contextmanager
 def _step(console: Console, what: str, live: bool = True) -> Iterator[None]:
-    """Say what is done, how long it took, and what it warned of. live: with a spinner."""
+    """Print what is done, how long it took, and its warnings. live: show a spinner meanwhile."""
     started = time.perf_counter()
     with own_warnings() as notes:
         if live:
@@ -108,7 +109,7 @@ def _step(console: Console, what: str, live: bool = True) -> Iterator[None]:
 
 def _scores(case: Case, method: GenRe, policy: Policy) -> pd.DataFrame:
     nearest = METHODS["nnr-auto"](case.h, case.schema, random_state=case.seed).fit(case.X, case.y)
-    asked = {"constraints": policy.constraints}
+    asked = {"rules": policy.rules}
     found = {
         "GenRe": method.recourse(case.people, **asked),
         "nearest neighbour": nearest.recourse(case.people, **asked),
@@ -129,14 +130,14 @@ def _score_table(scores: pd.DataFrame) -> Table:
 
 
 def _next(path: Path) -> Panel:
-    said = Text.assemble(
-        "The report, to open in a browser: ",
+    text = Text.assemble(
+        "Open the report in a browser: ",
         (str(path), "bold"),
-        "\nThe policy that the plans keep, to begin your own from: ",
+        "\nStart your own policy from the one that the plans keep: ",
         (str(path.with_name("policy.toml")), "bold"),
-        "\n\nNow your own table. Read off what its columns are, and say what may change:\n",
+        "\n\nThen use your own table. Write down what its columns are, and edit what may change:\n",
         ("  genrecourse schema YOUR.csv --target OUTCOME -o schema.json", "cyan"),
         "\nLearn from it:\n",
         ("  genrecourse fit YOUR.csv --target OUTCOME --schema schema.json -o model", "cyan"),
     )
-    return Panel(said, title="Next", padding=(1, 2), width=100)
+    return Panel(text, title="Next", padding=(1, 2), width=100)

@@ -1,1 +1,1 @@
-"""Data sets by name, the embedded ones, and loans made from a known mechanism."""
+"""Data sets by name: embedded, downloaded, or made from a known mechanism."""

@@ -1,7 +1,8 @@
-"""Data sets to try the library on: `load_dataset(name)`; adding one is one entry in `DATASETS`.
+"""Data sets to try the library on: `load_dataset(name)`. To add one, add an entry to `DATASETS`.
 
-Three kinds: *embedded* in the package (data/README.md has their source and licence), *downloaded*
-on first use (or read from the folder that GENRECOURSE_DATA names), and *made* from a seed.
+There are three kinds: *embedded* in the package (embedded/README.md has their sources and
+licences), *downloaded* on first use (or read from the folder that GENRECOURSE_DATA names), and
+*made* from a seed.
 """
 
 from __future__ import annotations
@@ -26,21 +27,27 @@ from genrecourse.errors import UserError, did_you_mean
 from genrecourse.model.classifier import MLPConfig
 from genrecourse.table.schema import Schema
 
-# It names a folder that holds the files; then nothing is downloaded.
+# If this variable names a folder, files are read from it and nothing is downloaded.
 DATA_VARIABLE = "GENRECOURSE_DATA"
-EMBEDDED = Path(__file__).parent / "embedded"  # data sets and a policy inside the package
+EMBEDDED = Path(__file__).parent / "embedded"  # the data sets and the policy in the package
 CF_DATA_COMMIT = "2d56677095bd11deba5d8e3731f8941b95e0a880"
 CF_DATA_URL = f"https://raw.githubusercontent.com/carla-recourse/cf-data/{CF_DATA_COMMIT}/"
 
 TrainAndTest = tuple[pd.DataFrame, pd.DataFrame]
-Truth = Callable[[pd.DataFrame], np.ndarray]  # rows -> true probability of the favourable outcome
+Truth = Callable[[pd.DataFrame], np.ndarray]  # rows -> true probabilities of a favourable outcome
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A table that is split, with what it is about. In y, 1 is the favourable outcome.
+    """A table split into training and test rows, with facts about it.
 
-    Test rows are numbered on from the training rows, so both can be put together.
+    In `y_train` and `y_test`, 1 is the favourable outcome. The index of the test rows continues
+    that of the training rows, so both can be put together.
+
+    Examples:
+        >>> data = load_dataset("moons", seed=3)
+        >>> data.X_train.shape, data.X_test.index[0] == len(data.X_train)
+        ((1000, 2), True)
     """
 
     name: str
@@ -53,32 +60,40 @@ class Dataset:
     favourable: str
     source: str
     licence: str
-    h_config: MLPConfig  # how the protocol trains h on it
-    truth: Truth | None = None  # where the mechanism is known
+    h_config: MLPConfig  # how the evaluation protocol trains h on this data
+    truth: Truth | None = None  # None: the true mechanism is unknown
 
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """How to read a data set, and the facts about it that the table does not tell."""
+    """How to read a data set, and the facts about it that are not in the table.
 
-    read: Callable[[int], TrainAndTest]  # from a seed, which only made sets use
+    Examples:
+        >>> DATASETS["german"].target, DATASETS["german"].label
+        ('credit', 'good')
+        >>> DATASETS["german"].immutable
+        ('personal_status_sex', 'age', 'foreign_worker')
+    """
+
+    read: Callable[[int], TrainAndTest]  # takes a seed, which only made data sets use
     target: str
     favourable: str  # the favourable outcome in words
-    label: str | int  # and as the target column has it
+    label: str | int  # the favourable outcome in the target column
     source: str
     licence: str
     immutable: tuple[str, ...] = ()
-    features: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # see with_feature
+    features: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # for with_feature
     h_config: MLPConfig = field(default_factory=MLPConfig)
     truth: Truth | None = None
 
 
 def load_dataset(name: str, seed: int = 0) -> Dataset:
-    """The data set of that name. `seed` matters only for sets that are made, not loaded.
+    """Return the data set of that name. `seed` has an effect only on data sets that are made.
 
-    >>> data = load_dataset("german")
-    >>> data.X_train.shape, data.target, data.favourable
-    ((750, 20), 'credit', 'good')
+    Examples:
+        >>> data = load_dataset("german")
+        >>> data.X_train.shape, data.target, data.favourable
+        ((750, 20), 'credit', 'good')
     """
     entry = _entry(name)
     train, test = entry.read(seed)
@@ -102,12 +117,22 @@ def load_dataset(name: str, seed: int = 0) -> Dataset:
 
 
 def read_whole(name: str, seed: int = 0) -> pd.DataFrame:
-    """Training and test rows as one table, the outcome in its own column and words."""
+    """Return training and test rows as one table, with the outcome as a column.
+
+    Examples:
+        >>> read_whole("german")["credit"].value_counts().to_dict()
+        {'good': 700, 'bad': 300}
+    """
     return pd.concat(_entry(name).read(seed), ignore_index=True)
 
 
 def is_local(name: str) -> bool:
-    """Whether `load_dataset(name)` finds all it needs on this machine."""
+    """Return whether `load_dataset(name)` needs no download.
+
+    Examples:
+        >>> is_local("german")
+        True
+    """
     read = _entry(name).read
     return not isinstance(read, Downloaded) or all((_folder() / f).is_file() for f in read.sha256)
 
@@ -115,7 +140,7 @@ def is_local(name: str) -> bool:
 def _entry(name: str) -> DatasetEntry:
     if name not in DATASETS:
         close = did_you_mean(name, DATASETS)
-        raise UserError(f"no data set '{name}'{close}; there are {', '.join(DATASETS)}")
+        raise UserError(f"no data set '{name}'{close}; choose one of {', '.join(DATASETS)}")
     return DATASETS[name]
 
 
@@ -145,12 +170,19 @@ def _embedded(name: str, seed: int) -> TrainAndTest:
 
 @dataclass(frozen=True)
 class Downloaded:
-    """Reads a training and a test CSV file; `sha256` names them, in this order."""
+    """Reads a training and a test CSV file from the web, or from a local copy.
 
-    address: str  # of the folder on the web that holds both
-    sha256: Mapping[str, str]
+    Examples:
+        >>> read = Downloaded("https://example.org/", {"a_train.csv": "1f", "a_test.csv": "2e"})
+        >>> list(read.sha256)
+        ['a_train.csv', 'a_test.csv']
+    """
+
+    address: str  # of the folder on the web that holds both files
+    sha256: Mapping[str, str]  # file name -> checksum; the training file comes first
 
     def __call__(self, seed: int) -> TrainAndTest:
+        """Return the training and the test table; `seed` has no effect."""
         train, test = (
             pd.read_csv(_fetch(self.address + file, file, sha256))
             for file, sha256 in self.sha256.items()
@@ -163,26 +195,26 @@ def _folder() -> Path:
 
 
 def _fetch(url: str, file: str, sha256: str) -> Path:
-    """Where the file is on this machine, after its checksum was found right."""
+    """Return the path of the file on this machine. Raises UserError if its checksum is wrong."""
     if not os.environ.get(DATA_VARIABLE):
         return _download(url, file, sha256)
     path = _folder() / file
     if not path.is_file():
         raise UserError(
             f"no file '{file}' in the folder {path.parent}, which {DATA_VARIABLE} names; "
-            f"get it from {url}, or unset {DATA_VARIABLE} to have it downloaded"
+            f"get it from {url}, or unset {DATA_VARIABLE} to download it"
         )
     seen = pooch.file_hash(str(path))
     if seen != sha256:
         raise UserError(
-            f"{path} has the sha256 {seen}, expected {sha256}; "
-            f"get it again from {url}, or unset {DATA_VARIABLE} to have it downloaded"
+            f"{path} has the sha256 {seen} instead of {sha256}; "
+            f"get it again from {url}, or unset {DATA_VARIABLE} to download it"
         )
     return path
 
 
 def _download(url: str, file: str, sha256: str) -> Path:
-    """From the cache, or from the web into the cache."""
+    """Return the path of the file in the cache; download it if it is not there."""
     try:
         path = pooch.retrieve(
             url,
@@ -191,10 +223,10 @@ def _download(url: str, file: str, sha256: str) -> Path:
             path=_folder(),
             downloader=partial(_with_progress, file),
         )
-    except OSError as error:  # requests' errors are OSErrors, and so is a cache without access
+    except OSError as error:  # requests raises OSErrors, and so does a cache that is not writable
         problem = f"it could not be downloaded from {url} ({type(error).__name__})"
-    except ValueError:  # pooch's word for a wrong checksum
-        problem = f"what {url} sent does not have the sha256 {sha256}"
+    except ValueError:  # pooch raises it if the checksum is wrong
+        problem = f"the file from {url} does not have the sha256 {sha256}"
     else:
         return Path(path)
     raise UserError(
@@ -209,7 +241,7 @@ def _with_progress(file: str, url: str, output: Any, pooch_: Any) -> None:
 
 
 class _DownloadBar:
-    """What pooch asks of a progress bar, drawn by rich: pooch's own one needs tqdm."""
+    """The interface of pooch's progress bars, drawn by rich: pooch's own bar needs tqdm."""
 
     def __init__(self, progress: Progress, file: str) -> None:
         self._progress = progress
@@ -221,7 +253,7 @@ class _DownloadBar:
 
     @total.setter
     def total(self, size: int) -> None:
-        self._progress.update(self._task, total=size or None)  # 0 where the server does not say
+        self._progress.update(self._task, total=size or None)  # 0: the server gave no size
 
     def update(self, size: int) -> None:
         self._progress.advance(self._task, size)
@@ -230,7 +262,7 @@ class _DownloadBar:
         self._progress.reset(self._task)
 
     def close(self) -> None:
-        """Nothing to do: the `with` around the download ends the bar, also after an error."""
+        """Do nothing: the `with` around the download closes the bar, also after an error."""
 
 
 # ---- made -----------------------------------------------------------------------------------
@@ -285,7 +317,7 @@ _GERMAN_FEATURES: dict[str, dict[str, Any]] = {
         "categories": ("unemployed", "< 1 year", "1-4 years", "4-7 years", ">= 7 years"),
         "ordered": True,
     },
-    # Four numbers that are classes, not amounts (data/README.md), and so have no unit.
+    # These four numbers are classes, not amounts (embedded/README.md), so they have no unit.
     "instalment_rate": {"wording": "instalments by income (class 1: 35% and more, 4: under 20%)"},
     "residence_since": {
         "wording": "time at this address (class 1: under a year, 4: seven and more)"
@@ -317,7 +349,7 @@ _ADULT_FEATURES: dict[str, dict[str, Any]] = {
 
 _COMPAS_FEATURES: dict[str, dict[str, Any]] = {
     "age": {"unit": "years"},
-    # 0 and 1 in the file, but an event that took place or did not.
+    # The file has 0 and 1, but it is an event, not an amount.
     "two_year_recid": {
         "wording": "new offence within two years",
         "kind": "category",
@@ -437,7 +469,7 @@ DATASETS: dict[str, DatasetEntry] = {
         target=loan.TARGET,
         favourable="repaid",
         label=loan.REPAID,
-        source="made: a structural causal model (genrecourse/loan.py)",
+        source="made: a structural causal model (genrecourse/data/loan.py)",
         licence="none needed: made by this library",
         immutable=loan.IMMUTABLE,
         features=loan.FEATURES,

@@ -1,10 +1,10 @@
-"""A loan table from a known mechanism, so that what is elsewhere estimated can here be computed.
+"""A loan table from a known mechanism: true probabilities can be computed, not only estimated.
 
-Each column is drawn from those before it and from noise of its own (a structural causal model):
+Each column is drawn from columns before it and from its own noise (a structural causal model):
 
-    age, sex                                  by nobody
-    education     from age                    a degree from 22 on
-    job_years     from age                    at most since 18
+    age, sex      from noise alone
+    education     from age                    a degree only from age 22
+    job_years     from age                    at most since age 18
     dependants    from age
     income        from education, job_years, sex
     housing       from age, income
@@ -14,13 +14,13 @@ Each column is drawn from those before it and from noise of its own (a structura
     amount        from income, purpose
     duration      from amount, income
 
-Whether a loan is repaid is a coin whose probability is a closed form of the row
-(`true_probability`). It holds neither age nor sex: they act only through the other columns.
+Whether a loan is repaid is random, with a probability that a formula computes from the row
+(`true_probability`). The formula uses neither age nor sex: they act only through other columns.
 
-Recourse treats the columns as changeable one by one, here as everywhere in this library. In the
-mechanism they are not: whoever earns a degree will earn more, and income moves savings and debt
-along. So the truth here is about the row x_plus as it stands ("would a person like this repay?"),
-not about what becomes of x if it is pushed towards it.
+Recourse treats each column as changeable by itself, as everywhere in this library. In the
+mechanism columns are not independent: a degree raises the income, and the income changes savings
+and debt. So the true probability is about the row x_plus itself ("would a person like this
+repay?"), not about what happens to a person x who tries to reach it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,13 @@ FEATURES: dict[str, dict[str, Any]] = {
 
 
 def read(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Training and test rows, with what became of each loan."""
+    """Return training and test rows, with the outcome of each loan as a column.
+
+    Examples:
+        >>> train, test = read(seed=0)
+        >>> len(train), len(test), sorted(train["repaid"].unique())
+        (8000, 2000, ['no', 'yes'])
+    """
     rng = np.random.default_rng([seed, 20])
     table = draw(N_TRAIN + N_TEST, rng)
     repaid = rng.random(len(table)) < true_probability(table)
@@ -67,7 +73,13 @@ def read(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def draw(n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """n people who ask for a loan, column by column in causal order."""
+    """Return n people who ask for a loan. The columns are drawn in causal order.
+
+    Examples:
+        >>> people = draw(100, np.random.default_rng(0))
+        >>> bool(possible(people).all())
+        True
+    """
     age = 20 + (50 * rng.beta(1.7, 2.6, n)).astype(np.int64)
     sex = rng.choice(["female", "male"], n)
     level = _education(age, rng)
@@ -104,7 +116,7 @@ def draw(n: int, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def _education(age: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Levels 0 to 3: the young went to school longer, but have a degree from 22 on only."""
+    """Return levels 0 to 3: younger people went to school longer; a degree needs age 22."""
     school = rng.normal(0.012 * (45 - age), 1.0)
     level = np.searchsorted([-1.2, -0.1, 0.9], school)
     return np.where((level == 3) & (age < 22), 1, level)
@@ -127,7 +139,7 @@ def _rounded(values: np.ndarray, unit: int) -> np.ndarray:
 
 
 def _place(column: Any, levels: tuple[str, ...]) -> np.ndarray:
-    """The number of each level, in the order of `levels`."""
+    """Return the index of each cell in `levels`."""
     return np.asarray(pd.Categorical(column, categories=list(levels)).codes)
 
 
@@ -135,14 +147,21 @@ def _place(column: Any, levels: tuple[str, ...]) -> np.ndarray:
 
 
 def true_probability(X: pd.DataFrame) -> np.ndarray:
-    """(n,) the probability that a loan to these people is repaid.
+    """Return (n,) probabilities that the loans are repaid.
 
         logit = 2 log(income a head / 1500) - 10 (burden - 0.25) + 2.5 (cushion - 0.3)
                 + 0.6 (log(1 + job_years) - 1.5) + housing + purpose - 1.2 [business, job < 2 years]
 
-    Income a head counts a dependant as 0.35 of a person; the burden is the share of the income that
-    instalments take, other debts being paid in five years; the cushion is savings against the
-    amount asked for. A number below what there can be, as noise makes it, counts as the least.
+    Income a head counts a dependant as 0.35 of a person. The burden is the share of the income that
+    goes into instalments, if other debts are paid back in five years. The cushion is
+    savings / (savings + amount). A number below its smallest possible value, which noise can
+    produce, counts as that value.
+
+    Examples:
+        >>> people = draw(2, np.random.default_rng(0))
+        >>> richer = people.assign(income=2 * people["income"])
+        >>> true_probability(richer) > true_probability(people)
+        array([ True,  True])
     """
     least = {"income": 1, "job_years": 0, "amount": 1, "debt": 0, "savings": 0, "duration": 1}
     income, job_years, amount, debt, savings, duration = (
@@ -166,7 +185,15 @@ def true_probability(X: pd.DataFrame) -> np.ndarray:
 
 
 def possible(X: pd.DataFrame) -> np.ndarray:
-    """(n,) whether the mechanism can bring such a person about: it knows two hard limits."""
+    """Return (n,) booleans: True if the mechanism can produce such a person.
+
+    There are two hard limits: a job starts at age 18 or later, and a degree needs age 22.
+
+    Examples:
+        >>> people = draw(1, np.random.default_rng(0)).assign(age=19, job_years=5)
+        >>> possible(people)
+        array([False])
+    """
     age, job_years = X["age"].to_numpy(), X["job_years"].to_numpy()
     degree = (X["education"] == "degree").to_numpy()
     return np.asarray((job_years <= age - 18) & (~degree | (age >= 22)))

@@ -22,10 +22,12 @@ from genrecourse.data.datasets import Dataset, load_dataset
 from genrecourse.errors import UserError
 from genrecourse.evaluation.gold import GoldJudge, TrueJudge, Witnesses
 from genrecourse.evaluation.metrics import METRICS, Outcome
-from genrecourse.genre.pairs import blocks, make_targets
-from genrecourse.methods.base import Method, reading, same_layout
+from genrecourse.genre.pairs import cost_blocks
+from genrecourse.genre.targets import make_targets
+from genrecourse.methods.base import Method
 from genrecourse.model.classifier import Classifier, MLPConfig, fit_mlp
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.problem import reading, same_layout
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.table.schema import Feature, Schema
@@ -435,12 +437,12 @@ def ceiling(case: Case) -> pd.DataFrame:
     """
     Z = case.encoder.encode(case.X)
     good = case.judge.valid(Z) & case.judge.inlier(Z) & case.h.accepts(case.X)
-    rules = Rules(case.encoder)
+    rules = RuleBook.of_schema(case.encoder)
     targets = make_targets(Z[good], case.encoder.to_features(Z[good]), rules, n_bins=10**9)
     F = case.encoder.features(case.people)
     F_plus = F.copy()
-    for rows, members, costs in blocks(
-        case.encoder.from_features(F), F, targets, case.encoder, rules
+    for rows, members, costs in cost_blocks(
+        case.encoder.from_features(F), F, targets, rules, Cost(case.encoder)
     ):
         best, place = costs.min(dim=1)
         found = np.isfinite(best.numpy())

@@ -22,14 +22,13 @@ from itertools import combinations
 import numpy as np
 
 from genrecourse.evaluation.gold import Decides, Witnesses
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
-from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.noise import NOISE_SCALE, KeyedNoise
 from genrecourse.trust.judge import Judge
 
 N_NEIGHBOURS = 5  # for y_nn and knn_distance
-NOISE_SD = 0.02  # on the [0, 1] scale
 N_NOISE = 5  # noise vectors per person
 NOISE_SEED = 0  # fixed, so that every method gets the same noise
 DECIMALS = 9  # rows that agree to this many decimals count as equal
@@ -112,7 +111,7 @@ class Outcome:
     @cached_property
     def broken(self) -> dict[str, np.ndarray]:
         """(N, d) booleans for each kind of rule: the feature breaks it."""
-        return Rules(self.encoder).violations(self.F, self.F_plus)
+        return RuleBook.of_schema(self.encoder).violations(self.F, self.F_plus)
 
 
 def with_noise(encoder: TableEncoder, before: Array, after: Array) -> Array:
@@ -134,7 +133,7 @@ def with_noise(encoder: TableEncoder, before: Array, after: Array) -> Array:
     keyed = KeyedNoise(NOISE_SEED)
     shift = keyed.normal(keyed.keys(before), (N_NOISE, encoder.width))
     moves = (is_number & ~gone)[:, None, :]
-    noisy = after[:, None, :] + NOISE_SD * shift * moves
+    noisy = after[:, None, :] + NOISE_SCALE * shift * moves
     return np.asarray(noisy.reshape(-1, encoder.width))
 
 

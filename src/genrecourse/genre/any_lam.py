@@ -17,9 +17,11 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from genrecourse.genre.pairs import Targets, blocks, q_weights
-from genrecourse.rules.constraints import Rules
-from genrecourse.table.encoding import Array, TableEncoder
+from genrecourse.genre.pairs import cost_blocks, q_weights
+from genrecourse.genre.targets import Targets
+from genrecourse.rules.book import RuleBook
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import Array
 
 LAM_RANGE = (0.5, 10.0)  # where lam is drawn in training, and may lie at a request
 USUAL_LAM = 5.0  # where nobody asks for another: the paper's
@@ -51,8 +53,8 @@ def make_any_lam_pairs(
     Z: Array,
     F: Array,
     targets: Targets,
-    encoder: TableEncoder,
-    rules: Rules,
+    rules: RuleBook,
+    cost: Cost,
     *,
     n_draws: int,
     rng: np.random.Generator,
@@ -61,7 +63,7 @@ def make_any_lam_pairs(
     shape = (len(Z), max(1, min(n_draws, MOST_PAIRS // max(1, len(Z)))))
     lam, u = draw_lams(shape, rng), 1.0 - rng.random(shape)  # u in (0, 1]: see draw_from_q
     index = np.full(shape, -1, dtype=np.int32)
-    for rows, members, costs in blocks(Z, F, targets, encoder, rules):
+    for rows, members, costs in cost_blocks(Z, F, targets, rules, cost):
         reached = costs.isfinite().any(1)
         rows, costs = rows[reached.numpy()], costs[reached]
         for r in range(shape[1]):

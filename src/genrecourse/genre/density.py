@@ -16,7 +16,7 @@ from torch import Tensor
 
 from genrecourse.genre.bins import Bins
 from genrecourse.genre.model import RecourseNet
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import TOLERANCE
 
 
@@ -26,7 +26,7 @@ class RecourseDensity:
 
     net: RecourseNet
     bins: Bins  # of the decoded features, in decoding order
-    rules: Rules
+    rules: RuleBook
     weights: Tensor  # (m,) cost weights of the decoded features
     keep: bool = True  # False: the paper's plain bins, without the choice "as x has it"
 

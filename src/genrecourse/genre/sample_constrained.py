@@ -24,8 +24,8 @@ from torch import Tensor
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.model import DecodingState
 from genrecourse.genre.sample import CHUNK_SEQUENCES, Draws
+from genrecourse.rules.book import RuleBook
 from genrecourse.rules.relations import Possible, Relation
-from genrecourse.rules.requests import RequestRules
 from genrecourse.table.encoding import TOLERANCE, Array
 from genrecourse.table.noise import KeyedNoise
 
@@ -40,7 +40,7 @@ def sample_constrained(
     density: RecourseDensity,
     F: Array,
     n: int,
-    request: RequestRules,
+    request: RuleBook,
     *,
     temperature: float,
     noise: KeyedNoise,
@@ -80,7 +80,7 @@ def _swarms(
     density: RecourseDensity,
     F: Array,
     n: int,
-    request: RequestRules,
+    request: RuleBook,
     temperature: float,
     noise: KeyedNoise,
     lam: float | None,
@@ -116,7 +116,7 @@ class _Swarm:
         self,
         density: RecourseDensity,
         F: Array,
-        request: RequestRules,
+        request: RuleBook,
         n: int,
         temperature: float,
         u: Array,
@@ -283,7 +283,7 @@ def _price(density: RecourseDensity, values: Tensor, x: Tensor) -> Tensor:
 class _Budget:
     """The number of changes and their price, so far and at most."""
 
-    def __init__(self, request: RequestRules, cost: Tensor, open_moves: Tensor, n: int):
+    def __init__(self, request: RuleBook, cost: Tensor, open_moves: Tensor, n: int):
         self.max_changes = torch.as_tensor(request.max_changes).repeat_interleave(n)[:, None]
         self.max_cost = torch.as_tensor(request.max_cost).repeat_interleave(n)[:, None] + TOLERANCE
         zeros = torch.zeros(len(self.max_cost), dtype=torch.float64)
@@ -371,7 +371,7 @@ class _Relations:
 
     def _open(self, j: int) -> Possible:
         """What feature j may still become: (S, 1), and (S, 1, L + 1) for the levels."""
-        i, feature = self.position[j], self.request.rules.features[j]
+        i, feature = self.position[j], self.request.features[j]
         values = np.where(self.swarm.open[:, i], self.swarm.values[:, i], np.nan)
         missing = (np.isnan(self.swarm.values[:, i].numpy()) & self.swarm.open[:, i].numpy()).any(1)
         low = np.where(np.isnan(values), np.inf, values).min(axis=1)
@@ -414,8 +414,8 @@ class _Relations:
         view = {}
         for j in relation.features:
             i = self.position.get(j)
-            if self.request.rules.follows.mask[j]:
-                view[j] = self.request.rules.follows.possible(j, self.x[:, j][:, None])
+            if self.request.derived.mask[j]:
+                view[j] = self.request.derived.possible(j, self.x[:, j][:, None])
             elif i is None:
                 view[j] = Possible.known(self.x[:, j][:, None])
             elif i < t:
@@ -428,7 +428,7 @@ class _Relations:
 
 
 def _jittered(
-    density: RecourseDensity, F: Array, F_plus: Array, eps: Array, request: RequestRules
+    density: RecourseDensity, F: Array, F_plus: Array, eps: Array, request: RuleBook
 ) -> Array:
     """The noise of Algorithm 2 on numbers that changed, where the rules let them; a row that would
     break one stays as it was."""
@@ -442,5 +442,5 @@ def _jittered(
             changed = np.abs(F_plus[:, :, j] - own) > TOLERANCE
         ok = changed & request.allowed(j, own, value)
         moved[:, :, j] = np.where(ok, value, F_plus[:, :, j])
-    fine = request.feasible(F[:, None, :], request.settle(F[:, None, :], moved))
+    fine = request.feasible(F[:, None, :], request.with_derived(F[:, None, :], moved))
     return np.where(fine[..., None], moved, F_plus)

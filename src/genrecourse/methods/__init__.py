@@ -1,60 +1,63 @@
-"""METHODS: every way to recourse by name. A new one is one file and one line here."""
+"""METHODS: every recourse method by name. A new one is one file and one line here."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from genrecourse.errors import UserError
-from genrecourse.methods.base import Method
-from genrecourse.methods.cchvae import CCHVAE
-from genrecourse.methods.cruds import CRUDS
-from genrecourse.methods.dice import DiCE
-from genrecourse.methods.genre import PAPER_SETTINGS, GenRe
-from genrecourse.methods.growing_spheres import GrowingSpheres
-from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.methods.probe import Probe
-from genrecourse.methods.revise import Revise
-from genrecourse.methods.roar import ROAR
-from genrecourse.methods.tabsyn_q import TabSynQ
-from genrecourse.methods.tabsyn_svdd import TabSynSVDD
-from genrecourse.methods.tap import TAP
-from genrecourse.methods.wachter import Wachter
+from genrecourse.methods.presets import PAPER_SETTINGS
+from genrecourse.methods.registry import Listed, Registry
 from genrecourse.model import artifact
 
-METHODS: dict[str, Callable[..., Method]] = {
-    "genre": GenRe,
-    # refining and retrieval look for the cheapest whatever lam is asked: here lam is to be heard
-    "genre-any": partial(GenRe, lam="any", select="likelihood", refine=False, retrieve=False),
-    "genre-paper": partial(GenRe, **PAPER_SETTINGS),
-    "nnr": NearestNeighbour,
-    "nnr-0.7": partial(NearestNeighbour, gamma=0.7),
-    "nnr-dplus": partial(NearestNeighbour, gamma=0.7, labelled=True),
-    "nnr-auto": partial(NearestNeighbour, gamma="auto", labelled=True),
-    "nnr-refined": partial(NearestNeighbour, gamma="auto", labelled=True, refine=True),
-    "wachter": Wachter,
-    "growing_spheres": GrowingSpheres,
-    "dice": DiCE,
-    "roar": ROAR,
-    "probe": Probe,
-    "tap": TAP,
-    "cchvae": CCHVAE,
-    "revise": Revise,
-    "cruds": CRUDS,
-    "tabsyn_q": TabSynQ,
-    "tabsyn_svdd": TabSynSVDD,
-}
+if TYPE_CHECKING:
+    from genrecourse.methods.base import Method
+
+# refining and retrieval look for the cheapest x_plus whatever lam is: without them lam decides
+ANY_LAM = {"lam": "any", "select": "likelihood", "refine": False, "retrieve": False}
+AUTO = {"gamma": "auto", "labelled": True}
+
+METHODS = Registry(
+    {
+        "genre": Listed("genre", "GenRe"),
+        "genre-any": Listed("genre", "GenRe", ANY_LAM),
+        "genre-paper": Listed("genre", "GenRe", PAPER_SETTINGS),
+        "nnr": Listed("nearest", "NearestNeighbour"),
+        "nnr-0.7": Listed("nearest", "NearestNeighbour", {"gamma": 0.7}),
+        "nnr-dplus": Listed("nearest", "NearestNeighbour", {"gamma": 0.7, "labelled": True}),
+        "nnr-auto": Listed("nearest", "NearestNeighbour", AUTO),
+        "nnr-refined": Listed("nearest", "NearestNeighbour", {**AUTO, "refine": True}),
+        "wachter": Listed("wachter", "Wachter"),
+        "growing_spheres": Listed("growing_spheres", "GrowingSpheres"),
+        "dice": Listed("dice", "DiCE"),
+        "roar": Listed("roar", "ROAR"),
+        "probe": Listed("probe", "Probe"),
+        "tap": Listed("tap", "TAP"),
+        "cchvae": Listed("cchvae", "CCHVAE"),
+        "revise": Listed("revise", "Revise"),
+        "cruds": Listed("cruds", "CRUDS"),
+        "tabsyn_q": Listed("tabsyn_q", "TabSynQ"),
+        "tabsyn_svdd": Listed("tabsyn_svdd", "TabSynSVDD"),
+    }
+)
 
 
 def load(folder: str | os.PathLike[str], classifier: Any = None) -> Method:
-    """The method that was saved to a folder, ready for use. Nothing in the folder is run.
+    """Return the method that was saved to a folder. Nothing in the folder is run.
 
-    classifier: the model that the method was fitted around, needed unless it was the library's own.
+    classifier: the model that the method was fitted around; needed unless it is the library's own.
+
+    >>> import tempfile
+    >>> from genrecourse.evaluation.checks import example_score, make_example
+    >>> example = make_example(rows=80, people=5)
+    >>> method = METHODS["nnr"](example_score, example.schema).fit(example.X, example.y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     method.save(f"{folder}/model")
+    ...     type(load(f"{folder}/model", example_score)).__name__
+    'NearestNeighbour'
     """
     meta, arrays = artifact.read(folder)
-    known = {kind.__name__: kind for kind in map(_class_of, METHODS.values())}
+    known = METHODS.class_names()
     name = str(meta.get("method")) if isinstance(meta, dict) else "?"
     if name not in known:
         raise UserError(
@@ -62,7 +65,8 @@ def load(folder: str | os.PathLike[str], classifier: Any = None) -> Method:
             f"{sorted(known)}; a method of your own must be in METHODS before it is loaded"
         )
     try:
-        return known[name]._load(meta, arrays, classifier)
+        maker = METHODS[known[name]]
+        return getattr(maker, "func", maker).restored(meta, arrays, classifier)
     except UserError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as e:
@@ -72,7 +76,3 @@ def load(folder: str | os.PathLike[str], classifier: Any = None) -> Method:
             f"({type(e).__name__}: {artifact.short(e)}); load it with the genrecourse that saved "
             "it, or fit and save again"
         ) from e
-
-
-def _class_of(maker: Any) -> type[Method]:
-    return _class_of(maker.func) if isinstance(maker, partial) else maker

@@ -1,13 +1,14 @@
 """DensityMethod: recourse from a trained density R_theta(x+ | x).
 
-It draws, lets the nearest targets compete with the draws where a verifier selects, selects, and
+It draws, lets the nearest targets compete with the draws if a verifier selects, selects, and
 refines what was selected. `sample`, `draws` and `log_prob` are the density's own verbs.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -17,30 +18,50 @@ from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import USUAL_LAM
 from genrecourse.genre.bins import BinKind
 from genrecourse.genre.density import RecourseDensity
-from genrecourse.genre.pairs import is_matched
 from genrecourse.genre.sample import Draws, sample
 from genrecourse.genre.sample_constrained import PARTICLES, sample_constrained
 from genrecourse.genre.select import SelectRule, select
+from genrecourse.genre.targets import is_matched
 from genrecourse.methods._verified_method import VerifiedMethod
-from genrecourse.methods.base import long_index
+from genrecourse.methods.base import long_frame, long_index
 from genrecourse.methods.request import check_request
 from genrecourse.planning.diversity import pick_diverse
-from genrecourse.rules.requests import RequestRules
+from genrecourse.planning.proposer import Proposals
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.policy import rules_in_force
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.noise import KeyedNoise
+from genrecourse.trust.score import Scored, expected_score
 
 RETRIEVED = 32  # nearest targets that join the draws a verifier chooses from
 FINALISTS = 3  # best offers, besides the best retrieved one, that are refined before the last word
-OFFERED = 3  # draws for each plan asked for, where several are
+OFFERED = 3  # draws for each plan asked for, if several are
 SCORED = 1024  # rows whose likelihood is computed together
+
+
+@dataclass(frozen=True)
+class Offers:
+    """What recourse chooses from for rows Z (N, D): draws and, if they compete, nearest targets."""
+
+    Z: Array  # (N, D) the people
+    F: Array  # (N, d)
+    draws: Draws  # retrieved targets come last, without likelihoods
+    scored: Scored
+    request: RuleBook | None
+    safety: float
 
 
 class DensityMethod(VerifiedMethod):
     """Answers with the density that a subclass's `_fit` has trained.
 
-    That sets `density_`, `temperature_`, `margin_`, and what of the targets says whom they can
-    help: `targets_codes_` and `targets_edges_` (`pairs.Targets`).
+    The subclass sets `density_`, `temperature_`, `margin_`, and the codes and edges of the targets
+    (`genre.targets.Targets`), which decide whom they can help.
     """
+
+    options: ClassVar[tuple[str, ...]] = (
+        *("lam", "temperature", "sigma", "n_draws", "safety"),
+        "rules",
+    )
 
     n_draws: int
     select: SelectRule
@@ -56,9 +77,9 @@ class DensityMethod(VerifiedMethod):
 
     # ---- recourse -----------------------------------------------------------------------------
 
-    def _check_request(self, verb: str, request: dict[str, Any]) -> None:
-        super()._check_request(verb, request)
-        check_request(self._where(verb), request, self.density_.net.lam)
+    def check_ready(self, verb: str, options: Mapping[str, Any]) -> None:
+        super().check_ready(verb, options)
+        check_request(self._where(verb), options, self.density_.net.lam)
 
     def _recourse(
         self,
@@ -70,40 +91,47 @@ class DensityMethod(VerifiedMethod):
         sigma: float | None = None,
         n_draws: int | None = None,
         safety: float | None = None,
-        constraints: RequestRules | None = None,
+        rules: RuleBook | None = None,
     ) -> Array:
-        safety = self.safety if safety is None else safety
         how = {"lam": lam, "temperature": temperature, "sigma": sigma, "n_draws": n_draws}
-        draws, known = self._candidates(Z, noise, how, constraints)
-        F_plus = self._best(Z, draws, known, safety, constraints)
-        return self.encoder_.from_features(F_plus)
+        offers = self._offers(Z, noise, {**how, "safety": safety}, rules)
+        return self.problem_.encoder.from_features(self._best(offers))
 
-    def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
-        """What recourse gives, then the best draws that differ in what they change, refined."""
+    def propose(self, Z: Array, noise: KeyedNoise, n: int, **options: Any) -> Proposals:
+        """Return what recourse gives, then the best draws that differ in what they change."""
+        asked = {"lam": options.get("lam")}
+        more: dict[str, Any] = {
+            "tried": (options.get("n_draws") or self.n_draws)
+            + (RETRIEVED if self._retrieves else 0),
+            "log_prob": lambda X_plus, given: np.asarray(
+                self.log_prob(X_plus, given=given, **asked), dtype=float
+            ),
+        }
         if n == 1:
-            return super()._several(Z, noise, n, **request)
-        safety, rules = self._safety_asked(request), request.get("constraints")
-        draws, known = self._candidates(Z, noise, request, rules)
-        F, first = self.encoder_.to_features(Z), self._best(Z, draws, known, safety, rules)
-        merit = self._merit(draws, known, safety)
-        moved = ~unchanged(F[:, None, :], draws.F) & ~self.rules_.follows.mask
+            return replace(super().propose(Z, noise, n, **options), **more)
+        offers = self._offers(Z, noise, options, options.get("rules"))
+        found = np.concatenate([self._best(offers)[:, None], self._diverse(offers, n)], axis=1)
+        legal = self._legal_each(offers.F, found, offers.request)
+        return Proposals(legal, reason=lambda: self._reason(Z), **more)
+
+    def _diverse(self, offers: Offers, n: int) -> Array:
+        """(N, OFFERED * n, d) the best draws that differ in what they change, refined."""
+        F, draws = offers.F, offers.draws
+        merit = self._merit(offers)
+        moved = ~unchanged(F[:, None, :], draws.F) & ~self.problem_.rules.derived.mask
         k = OFFERED * n
-        found = np.repeat(F[:, None, :], k, axis=1)  # a place that stays empty changes nothing
+        found = np.repeat(F[:, None, :], k, axis=1)  # an empty place changes nothing
         for i in range(len(F)):
             picks = pick_diverse(moved[i], merit[i], k, worse=np.inf)
             found[i, : len(picks)] = draws.F[i, picks]
         if self.refine:
-            found = self._closer_each(Z, found, safety, rules)
-        return self._legal_each(Z, np.concatenate([first[:, None, :], found], axis=1), rules)
-
-    def _n_tried(self, request: dict[str, Any]) -> int:
-        n = request.get("n_draws") or self.n_draws
-        return n + (RETRIEVED if self._retrieves else 0)
+            found = self._closer_each(F, found, offers.safety, offers.request)
+        return found
 
     def _reason(self, Z: Array) -> np.ndarray:
         """`no-feasible-target`: no accepted training row shares this person's immutables."""
-        F, known = self.encoder_.to_features(Z), (self.targets_codes_, self.targets_edges_)
-        found = is_matched(F, *known, self.rules_)
+        F, known = self.problem_.encoder.to_features(Z), (self.targets_codes_, self.targets_edges_)
+        found = is_matched(F, *known, self.problem_.rules)
         return np.where(found, "not-accepted", "no-feasible-target").astype(object)
 
     # ---- what it chooses from -----------------------------------------------------------------
@@ -113,162 +141,149 @@ class DensityMethod(VerifiedMethod):
         """Whether targets compete: only a verifier can weigh them against draws."""
         return self.retrieve and self.select == "verified"
 
-    def _candidates(
-        self, Z: Array, noise: KeyedNoise, how: dict[str, Any], request: RequestRules | None
-    ) -> tuple[Draws, tuple[Array, Array]]:
-        """All that recourse chooses from, drawn and retrieved, with h's confidence and the cost."""
-        draws = self._draw(
-            Z,
-            noise,
-            how.get("temperature"),
-            self._n_drawn(how.get("n_draws"), request),
-            lam=how.get("lam"),
-            sigma=how.get("sigma"),
-            request=request,
-            all_found=True,
-        )
-        draws = self._offers(Z, draws, request)
-        return draws, self._known(Z, draws)
+    def _offers(
+        self,
+        Z: Array,
+        noise: KeyedNoise,
+        options: Mapping[str, Any],
+        request: RuleBook | None = None,
+        *,
+        all_found: bool = True,
+    ) -> Offers:
+        """Draw and retrieve all that recourse chooses from; what `options` lacks is as fitted."""
+        F = self.problem_.encoder.to_features(Z)
+        n = self._n_drawn(options.get("n_draws"), request)
+        draws = self._draw(F, noise, n, options, request, all_found=all_found)
+        if self._retrieves:
+            found, _ = self._nearest(Z, F, RETRIEVED, request)
+            nothing = np.full(found.shape[:2], np.nan)  # a verifier needs no likelihoods
+            draws = Draws(
+                np.concatenate([draws.F, found], axis=1),
+                np.concatenate([draws.log_prob, nothing], axis=1),
+                np.concatenate([draws.log_weight, nothing], axis=1),
+            )
+        safety = options.get("safety")
+        safety = self.safety if safety is None else float(safety)
+        return Offers(Z, F, draws, self._scored(Z, draws.F), request, safety)
 
-    def _n_drawn(self, n: int | None, request: RequestRules | None) -> int:
-        """How many draws a person; those under a request are particles, which must not be few."""
+    def _n_drawn(self, n: int | None, request: RuleBook | None) -> int:
+        """Return how many draws a person; under a request they are particles, which must be many."""
         n = n or self.n_draws
         return n if request is None else max(n, PARTICLES)
 
-    def _offers(self, Z: Array, draws: Draws, request: RequestRules | None = None) -> Draws:
-        """The draws and, where they compete, the nearest targets."""
-        if not self._retrieves:
-            return draws
-        found, _ = self._nearest(Z, RETRIEVED, request)
-        nothing = np.full(found.shape[:2], np.nan)  # the verifier does not ask for likelihoods
-        return Draws(
-            np.concatenate([draws.F, found], axis=1),
-            np.concatenate([draws.log_prob, nothing], axis=1),
-            np.concatenate([draws.log_weight, nothing], axis=1),
-        )
-
-    def _known(self, Z: Array, draws: Draws) -> tuple[Array, Array]:
-        """h's confidence in each draw and its cost, both (N, n)."""
-        N, n, d = draws.F.shape
-        Z_plus = self.encoder_.from_features(draws.F.reshape(-1, d))
-        confidence = self._confidence(Z_plus).reshape(N, n)
-        return confidence, self.cost_(Z[:, None, :], Z_plus.reshape(N, n, -1))
-
     # ---- what it chooses ----------------------------------------------------------------------
 
-    def _best(
-        self,
-        Z: Array,
-        draws: Draws,
-        known: tuple[Array, Array],
-        safety: float,
-        request: RequestRules | None,
-    ) -> Array:
+    def _best(self, offers: Offers) -> Array:
         """(N, d) what recourse gives, of all that was drawn and retrieved."""
         if self.refine and self.select == "verified":
-            return self._best_refined(Z, draws.F, known, safety, request)
-        pick = self._select(draws, known, self.margin_, safety)
-        F_plus = draws.F[np.arange(len(Z)), pick]
+            return self._best_refined(offers)
+        pick = self._select(offers, self.margin_)
+        F_plus = offers.draws.F[np.arange(len(offers.Z)), pick]
         if self.refine:
-            F_plus = self._closer(self.encoder_.to_features(Z), F_plus, safety, request)
+            F_plus = self._closer(offers.F, F_plus, offers.safety, offers.request)
         return F_plus
 
-    def _best_refined(
-        self,
-        Z: Array,
-        offers: Array,
-        known: tuple[Array, Array],
-        safety: float,
-        request: RequestRules | None,
-    ) -> Array:
-        """Of each row's best offers and its best retrieved one, refined, the best."""
-        rows, n = np.arange(len(Z))[:, None], offers.shape[1]
-        score = self._expected(offers, known, self.margin_, safety)
+    def _best_refined(self, offers: Offers) -> Array:
+        """Refine each row's best offers and its best retrieved one; return the best of them."""
+        rows, n = np.arange(len(offers.Z)), offers.draws.F.shape[1]
+        score = self._expected(offers, self.margin_)
         best = np.argsort(-score, axis=1, kind="stable")[:, :FINALISTS]
         if self.retrieve:
             own = n - RETRIEVED + score[:, n - RETRIEVED :].argmax(axis=1)
             best = np.concatenate([best, own[:, None]], axis=1)
-        refined = self._closer_each(Z, offers[rows, best], safety, request)
-        k, d = refined.shape[1:]
-        merit = self._worth(np.repeat(Z, k, axis=0), refined.reshape(-1, d), safety)
-        return np.asarray(refined[rows[:, 0], merit.reshape(-1, k).argmax(axis=1)])
+        finalists = offers.draws.F[rows[:, None], best]
+        refined = self._closer_each(offers.F, finalists, offers.safety, offers.request)
+        N, k, d = refined.shape
+        found = self._scored(
+            np.repeat(offers.Z, k, axis=0), refined.reshape(N * k, 1, d)
+        )  # each by itself: one that misses the margin must not open it for the others
+        merit = expected_score(found, self.verifier_, safety=offers.safety).reshape(N, k)
+        return np.asarray(refined[rows, merit.argmax(axis=1)])
 
-    def _select(
-        self, draws: Draws, known: tuple[Array, Array], margin: float, safety: float
-    ) -> np.ndarray:
+    def _expected(self, offers: Offers, margin: float) -> Array:
+        return expected_score(offers.scored, self.verifier_, safety=offers.safety, margin=margin)
+
+    def _select(self, offers: Offers, margin: float) -> np.ndarray:
         """(N,) the draw of each row that is given back."""
         if self.select == "verified":
-            return np.asarray(self._expected(draws.F, known, margin, safety).argmax(axis=1))
-        confidence, cost = known
+            return np.asarray(self._expected(offers, margin).argmax(axis=1))
         return select(
-            confidence,
-            draws.log_prob + draws.log_weight,
-            cost,
+            offers.scored.confidence,
+            offers.draws.log_prob + offers.draws.log_weight,
+            offers.scored.cost,
             rule=self.select,
             margin=margin,
             cost_weight=self.cost_weight,
         )
 
-    def _merit(self, draws: Draws, known: tuple[Array, Array], safety: float) -> Array:
-        """(N, n) what each draw is worth to selection; what h rejects is worth nothing."""
+    def _merit(self, offers: Offers) -> Array:
+        """(N, n) what each draw is worth to selection; -inf if h rejects it."""
         if self.select == "verified":
-            merit = self._expected(draws.F, known, self.margin_, safety)
+            merit = self._expected(offers, self.margin_)
         else:
-            merit = draws.log_prob + draws.log_weight - self.cost_weight * known[1]
-        return np.where(known[0] > 0.5, merit, -np.inf)
+            merit = offers.draws.log_prob + offers.draws.log_weight
+            merit = merit - self.cost_weight * offers.scored.cost
+        return np.where(offers.scored.confidence > 0.5, merit, -np.inf)
+
+    def _sampled(
+        self, Z: Array, temperature: float
+    ) -> tuple[Scored, Callable[[float], np.ndarray]]:
+        """Return the candidates of rows Z at a temperature, and what is selected at a margin."""
+        noise = KeyedNoise(self.random_state)
+        offers = self._offers(Z, noise, {"temperature": temperature}, all_found=False)
+        return offers.scored, lambda margin: self._select(offers, margin)
 
     # ---- draws --------------------------------------------------------------------------------
 
     def _draw(
         self,
-        Z: Array,
+        own: Array,
         noise: KeyedNoise,
-        temperature: float | None = None,
-        n: int | None = None,
+        n: int,
+        options: Mapping[str, Any],
+        request: RuleBook | None,
         *,
-        lam: float | None = None,
-        sigma: float | None = None,
-        request: RequestRules | None = None,
-        all_found: bool = False,
+        all_found: bool,
     ) -> Draws:
-        """Draws for each row; what is None is as it was fitted.
+        """Draw n times for each row of F; what `options` lacks is as fitted.
 
-        request: the rules of each row; whom none binds is drawn for as if nobody had any.
-        all_found: of the particles under a request, all that they found (`sample_constrained`).
+        request: the rules of each row; people without rules are drawn for as if nobody had any.
+        all_found: return all that the particles under a request found (`sample_constrained`).
         """
-        own, sigma = self.encoder_.to_features(Z), self.sigma if sigma is None else sigma
+        asked = {name: value for name, value in options.items() if value is not None}
+        sigma = asked.get("sigma", self.sigma)
         how: dict[str, Any] = {
-            "temperature": self.temperature_ if temperature is None else temperature,
+            "temperature": asked.get("temperature", self.temperature_),
             "noise": noise,
             "sigma": sigma,
-            "lam": self._lam_asked(lam),
+            "lam": self._lam_asked(asked.get("lam")),
         }
-        F, n = self.blank_.features(own), n or self.n_draws
+        F = self.problem_.protected.hide(own)
         if request is None:
             draws = sample(self.density_, F, n, **how)
         else:
-            bound, free = np.flatnonzero(~request.is_free), np.flatnonzero(request.is_free)
+            bound, free = np.flatnonzero(~request.is_unbound), np.flatnonzero(request.is_unbound)
             plain = sample(self.density_, F[free], n, **how)
             mine = request.take(bound)
             ruled = sample_constrained(self.density_, F[bound], n, mine, all_found=all_found, **how)
             draws = plain.joined(ruled, np.argsort(np.concatenate([free, bound])))
         draws = self._completed(own, draws, request)
         if self.bins == "uniform" or sigma > 0:
-            # Alg. 2, line 8: values that no row has are made legal; a category is by its choice
-            draws = replace(draws, F=self._legal_each(Z, draws.F, request))
+            # Alg. 2, line 8: make values legal that no row has; a chosen category always is
+            draws = replace(draws, F=self._legal_each(own, draws.F, request))
         return draws
 
-    def _completed(self, F: Array, draws: Draws, request: RequestRules | None) -> Draws:
-        """Draws with what the density knows nothing of: x's own protected features, and what
-        follows from what was drawn."""
-        if self.blank_:
-            draws = replace(draws, F=np.where(self.blank_.mask, F[:, None], draws.F))
-        if self.rules_.follows:
-            draws = replace(draws, F=self._settled(F[:, None], draws.F, request))
+    def _completed(self, F: Array, draws: Draws, request: RuleBook | None) -> Draws:
+        """Add what the density does not decode: x's own protected features, and derived ones."""
+        protected = self.problem_.protected
+        if protected:
+            draws = replace(draws, F=np.where(protected.mask, F[:, None], draws.F))
+        if self.problem_.rules.derived:
+            draws = replace(draws, F=self.problem_.with_derived(F[:, None], draws.F, request))
         return draws
 
     def _lam_asked(self, lam: float | None) -> float | None:
-        """What the net is told: nothing, if it was trained for one lam only."""
+        """Return the lam that the net reads: None if it was trained for one lam only."""
         if self.density_.net.lam != "any":
             return None
         return USUAL_LAM if lam is None else float(lam)
@@ -283,20 +298,21 @@ class DensityMethod(VerifiedMethod):
         lam: float | None = None,
         temperature: float | None = None,
         sigma: float | None = None,
-        constraints: Any = None,
+        rules: Any = None,
     ) -> pd.DataFrame:
-        """n draws from R_theta(. | x) for each row, as a long frame indexed (row, draw).
+        """Return n draws from R_theta(. | x) for each row, as a long frame indexed (row, draw).
 
-        The options are those of `recourse`. Under constraints they follow R_theta restricted to the
-        rules (`genre/within.py`); `draws` tells the effective sample size.
+        The options are those of `recourse`. Under rules the draws follow R_theta restricted to the
+        rules (`genre/sample_constrained.py`); `draws` shows the effective sample size.
         """
-        self._check_fitted("sample")
-        request: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
-        self._check_request("sample", {**request, "n_draws": n})
-        Z, rules = self.encoder_.encode(X), self._compiled(constraints, X)
-        draws = self._draw(Z, KeyedNoise(self.random_state), n=n, request=rules, **request)
-        Z_plus = self.encoder_.from_features(draws.F.reshape(len(X) * n, -1))
-        return self._long(X, Z_plus, "draw")
+        options: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
+        self.check_ready("sample", {**options, "n_draws": n})
+        F = self.problem_.encoder.features(X)
+        request = self.problem_.compile(rules_in_force(self.policy_, rules), X)
+        noise = KeyedNoise(self.random_state)
+        draws = self._draw(F, noise, n, options, request, all_found=False)
+        Z_plus = self.problem_.encoder.from_features(draws.F.reshape(len(X) * n, -1))
+        return long_frame(self.problem_.encoder, X, Z_plus, "draw")
 
     def draws(
         self,
@@ -306,34 +322,39 @@ class DensityMethod(VerifiedMethod):
         lam: float | None = None,
         temperature: float | None = None,
         sigma: float | None = None,
-        constraints: Any = None,
+        rules: Any = None,
     ) -> pd.DataFrame:
-        """The draws that `recourse` chooses from: cost, log_likelihood, score and `chosen` of each.
+        """Return the draws that `recourse` chooses from: cost, log_likelihood, score and `chosen`.
 
         Indexed (row, draw), the draws being those of `sample`. n: as if `n_draws` were n. People
-        whom h accepts already have no chosen draw: recourse leaves them as they are. Where rows are
-        retrieved or refined, `recourse` may still do better than the chosen draw. The other options
-        are those of `recourse`.
+        whom h accepts have no chosen draw: recourse leaves them unchanged. If rows are retrieved or
+        refined, `recourse` may do better than the chosen draw. The other options are those of
+        `recourse`.
 
-        Under constraints these are the particles, 64 or more a row, and `effective_sample_size` is
-        the least that they were worth on the way, before a resampling: few of many means that the
-        rules left little of what R_theta would have drawn.
+        Under rules these are the particles, 64 or more a row, and `effective_sample_size` is the
+        smallest on the way, before a resampling: if it is small, the rules left little of what
+        R_theta would have drawn.
         """
-        self._check_fitted("draws")
-        request: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
-        self._check_request("draws", {**request, "n_draws": n})
-        Z, rules = self.encoder_.encode(X), self._compiled(constraints, X)
-        n = self._n_drawn(n, rules)
-        draws = self._draw(
-            Z, KeyedNoise(self.random_state), n=n, request=rules, all_found=True, **request
+        options: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
+        self.check_ready("draws", {**options, "n_draws": n})
+        problem = self.problem_
+        F = problem.encoder.features(X)
+        request = problem.compile(rules_in_force(self.policy_, rules), X)
+        n, Z = self._n_drawn(n, request), problem.encoder.from_features(F)
+        noise = KeyedNoise(self.random_state)
+        draws = self._draw(F, noise, n, options, request, all_found=True)
+        scored = self._scored(Z, draws.F)
+        offers = Offers(Z, F, draws, scored, request, self.safety)
+        chosen = np.arange(n) == self._select(offers, self.margin_)[:, None]
+        chosen &= ~self.classifier_.accepts(X[self.schema_.names])[:, None]
+        score = self.classifier_.score_encoded(
+            scored.Z.reshape(len(X) * n, -1), problem.encoder, problem.like
         )
-        known = self._known(Z, draws)
-        Z_plus = self.encoder_.from_features(draws.F.reshape(len(X) * n, -1))
         columns = {
-            "cost": known[1].reshape(-1),
+            "cost": scored.cost.reshape(-1),
             "log_likelihood": draws.log_prob.reshape(-1),
-            "score": self.classifier_.score_encoded(Z_plus, self.encoder_, self._like),
-            "chosen": self._chosen(X, draws, known).reshape(-1),
+            "score": score,
+            "chosen": chosen.reshape(-1),
         }
         if draws.ess is not None:
             # as `log_prob` has it: of R_theta under the schema's masks alone
@@ -341,26 +362,19 @@ class DensityMethod(VerifiedMethod):
             columns["effective_sample_size"] = draws.ess.repeat(n)
         return pd.DataFrame(columns, index=long_index(X, n, "draw"))
 
-    def _chosen(self, X: pd.DataFrame, draws: Draws, known: tuple[Array, Array]) -> np.ndarray:
-        """(N, n) booleans: the draw that selection takes for each person whom h rejects."""
-        pick = self._select(draws, known, self.margin_, self.safety)
-        chosen = np.arange(draws.F.shape[1]) == pick[:, None]
-        return np.asarray(chosen & ~self.classifier_.accepts(self._ordered(X))[:, None])
-
     def log_prob(
         self, x_plus: pd.DataFrame, given: pd.DataFrame, lam: float | None = None
     ) -> pd.Series:
-        """log R_theta(x_plus | given), row by row, at temperature 1 under the schema's masks."""
-        self._check_fitted("log_prob")
-        self._check_request("log_prob", {"lam": lam})
-        X, X_plus = self._ordered(given), self._ordered(x_plus)
-        if len(X) != len(X_plus):
+        """Return log R_theta(x_plus | given), row by row, at temperature 1 under the masks."""
+        self.check_ready("log_prob", {"lam": lam})
+        problem = self.problem_
+        F, F_plus = problem.encoder.features(given), problem.encoder.features(x_plus)
+        if len(F) != len(F_plus):
             raise UserError(
-                f"{self._where('log_prob')}: x_plus has {len(X_plus)} rows, given has {len(X)}"
+                f"{self._where('log_prob')}: x_plus has {len(F_plus)} rows, given has {len(F)}"
             )
-        F, F_plus = self.encoder_.features(X), self.encoder_.features(X_plus)
-        kept = unchanged(F, F_plus)[:, self.blank_.mask].all(axis=1)
-        F, F_plus = self.blank_.features(F), self.blank_.features(F_plus)
+        kept = unchanged(F, F_plus)[:, problem.protected.mask].all(axis=1)
+        F, F_plus = problem.protected.hide(F), problem.protected.hide(F_plus)
         parts = [
             self.density_.log_prob(
                 torch.as_tensor(F_plus[i : i + SCORED]),
@@ -370,4 +384,4 @@ class DensityMethod(VerifiedMethod):
             for i in range(0, len(F), SCORED)
         ]
         found = np.where(kept, torch.cat(parts).numpy(), -np.inf)
-        return pd.Series(found, index=X.index, name="log_prob")
+        return pd.Series(found, index=given.index, name="log_prob")

@@ -35,13 +35,13 @@ class GradientMethod(Method):
 
     def _fit(self, rows: TrainingRows) -> None:
         check_somebody_is_accepted(self._where("fit"), rows)
-        self.h_logits_ = differentiable(self, rows)
+        self.h_logits_ = differentiable(self.problem_, rows, self.random_state, self._where("fit"))
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return {}, under("h", self.h_logits_.arrays())
 
     def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self.h_logits_ = restore(self, within("h", arrays))
+        self.h_logits_ = restore(self.problem_, within("h", arrays))
 
     def _search(self, Z: Array, loss: Loss, rank: Rank, **settings: Any) -> SearchResult:
         """Call `gradient_search` with the rules and h of this method."""
@@ -49,9 +49,9 @@ class GradientMethod(Method):
             Z,
             loss,
             rank,
-            limits=Limits(self.encoder_, self.rules_),
-            legal=self._legal,
-            confidence=self._confidence,
+            limits=Limits(self.problem_.encoder, self.problem_.rules),
+            legal=self.problem_.legal,
+            confidence=self.problem_.confidence_derived,
             **settings,
         )
 

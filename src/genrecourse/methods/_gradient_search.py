@@ -12,10 +12,10 @@ guide the search but does not decide, and a row without a valid step still has i
     found = gradient_search(
         Z,                                # (n, D) the people
         loss,                             # loss(Z_plus, Z, *per_row) -> (B,), torch, what to lower
-        cheapest_valid(self.cost_),       # rank(Z_plus, Z, confidence, *per_row), lowest wins
-        limits=Limits(self.encoder_, self.rules_),
-        legal=self._legal,
-        confidence=self._confidence,
+        cheapest_valid(self.problem_.cost),       # rank(Z_plus, Z, confidence, *per_row), lowest wins
+        limits=Limits(self.problem_.encoder, self.problem_.rules),
+        legal=self.problem_.legal,
+        confidence=self.problem_.confidence_derived,
         steps=1000,
         lr=0.01,
     )
@@ -38,7 +38,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
 
@@ -69,7 +69,7 @@ class SearchResult:
 class Limits:
     """The limits of a search around each row: a box in Z, and a simplex for each free category."""
 
-    def __init__(self, encoder: TableEncoder, rules: Rules):
+    def __init__(self, encoder: TableEncoder, rules: RuleBook):
         self.encoder, self.rules = encoder, rules
         onehot = [
             block

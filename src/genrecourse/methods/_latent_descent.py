@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -23,8 +23,8 @@ from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import SURELY, Optimizer, Rank, SearchResult, attempt
 from genrecourse.methods._vae import Make, VAEConfig, fit_vae, in_chunks, restore_vae
 from genrecourse.methods.base import TrainingRows
-from genrecourse.methods.request import check_settings
 from genrecourse.model.artifact import under, weights, within
+from genrecourse.model.settings import check_settings
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
 
@@ -33,6 +33,7 @@ class LatentDescent(GradientMethod):
     """A subclass defines the VAE, its training data, and which of its codes move."""
 
     _records: ClassVar[dict[str, type[Any]]] = {"vae": VAEConfig}
+    options: ClassVar[tuple[str, ...]] = ("lam",)
     _optimizer: ClassVar[Optimizer] = "adam"
 
     lam: float
@@ -67,7 +68,10 @@ class LatentDescent(GradientMethod):
             counts={"steps": self.steps},
         )
         super()._fit(rows)
-        self.vae_, self.fit_report_ = fit_vae(self, self._make(), self.vae, *self._tensors(rows))
+        self.problem_.check_changeable(self._where("fit"))
+        self.vae_, self.fit_report_ = fit_vae(
+            self.problem_, self._make(), self.vae, self.random_state, *self._tensors(rows)
+        )
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         state, arrays = super()._state()
@@ -76,14 +80,14 @@ class LatentDescent(GradientMethod):
     def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super()._restore(state, arrays)
         self.fit_report_ = state["report"]
-        self.vae_ = restore_vae(self, self._make(), self.vae, within("vae", arrays))
+        self.vae_ = restore_vae(self.problem_, self._make(), self.vae, within("vae", arrays))
 
     # ---- recourse -----------------------------------------------------------------------------
 
-    def _check_request(self, verb: str, request: dict[str, Any]) -> None:
-        super()._check_request(verb, request)
-        if request.get("lam") is not None:
-            check_settings(self._where(verb), from_zero={"lam": request["lam"]})
+    def check_ready(self, verb: str, options: Mapping[str, Any]) -> None:
+        super().check_ready(verb, options)
+        if options.get("lam") is not None:
+            check_settings(self._where(verb), from_zero={"lam": options["lam"]})
 
     def _recourse(self, Z: Array, noise: KeyedNoise, *, lam: float | None = None) -> Array:
         lam = self.lam if lam is None else float(lam)
@@ -117,7 +121,7 @@ class LatentDescent(GradientMethod):
 
     def _loss(self, lam: float) -> Callable[..., Tensor]:
         def loss(Z_plus: Tensor, Z: Tensor, *_: Tensor) -> Tensor:
-            return ell(self.h_logits_(Z_plus)) + lam * self.cost_(Z, Z_plus)
+            return ell(self.h_logits_(Z_plus)) + lam * self.problem_.cost(Z, Z_plus)
 
         return loss
 

@@ -1,9 +1,9 @@
 """h as a differentiable function of Z: h itself if possible, else a network fitted on its scores.
 
-    h_logits = differentiable(method, rows)  # in _fit; warns if it is a surrogate network
-    h_logits(Z)                              # (..., D) tensor -> (...), above 0 if h accepts
-    h_logits.arrays()                        # for _state: empty if it is h itself
-    restore(method, arrays)                  # for _restore
+    h_logits = differentiable(problem, rows, random_state, where)  # in _fit; may warn
+    h_logits(Z)               # (..., D) tensor -> (...), above 0 if h accepts
+    h_logits.arrays()         # for _state: empty if it is h itself
+    restore(problem, arrays)  # for _restore
 
 A surrogate only guides the search: `gradient_search` scores every candidate with the real h.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 import math
-import sys
 import warnings
 from collections.abc import Iterator
 
@@ -21,10 +20,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from genrecourse.methods.base import Method, TrainingRows
+from genrecourse.errors import stacklevel_of_caller
 from genrecourse.model.artifact import fill, weights
 from genrecourse.model.classifier import MLP, Classifier
 from genrecourse.model.training import TrainingPlan, train
+from genrecourse.rules.problem import Problem, TrainingRows
 from genrecourse.table.encoding import Array, TableEncoder
 
 HIDDEN = (64, 64)
@@ -70,34 +70,33 @@ class StandIn(HLogits):
         return {**weights(self._network), "agreement": np.array([self.agreement])}
 
 
-def differentiable(method: Method, rows: TrainingRows) -> HLogits:
-    """Return h as logits with gradients, for a method during its `fit`; warn if approximate."""
-    same = itself(method.classifier_, method.encoder_)
+def differentiable(problem: Problem, rows: TrainingRows, random_state: int, where: str) -> HLogits:
+    """Return h as logits with gradients; warn if it is a surrogate network."""
+    same = itself(problem.classifier, problem.encoder)
     if same is not None:
         return same
-    found = _fit_stand_in(method, rows)
+    found = _fit_stand_in(problem, rows, random_state)
     warnings.warn(
-        f"{type(method).__name__}.fit: the classifier ({_kind(method.classifier_)}) has no "
-        "gradients in this encoding, so a network fitted on its scores guides the search; on "
-        f"held-out rows the two agree on {found.agreement:.1%} of decisions. The classifier itself "
-        "still scores every candidate",
+        f"{where}: the classifier ({_kind(problem.classifier)}) has no gradients in this encoding, "
+        "so a network fitted on its scores guides the search; on held-out rows the two agree on "
+        f"{found.agreement:.1%} of decisions. The classifier itself still scores every candidate",
         UserWarning,
-        stacklevel=_outside(),
+        stacklevel=stacklevel_of_caller(),
     )
     return found
 
 
-def restore(method: Method, arrays: dict[str, np.ndarray]) -> HLogits:
+def restore(problem: Problem, arrays: dict[str, np.ndarray]) -> HLogits:
     """Return the result of `differentiable` from its arrays."""
     if not arrays:
-        same = itself(method.classifier_, method.encoder_)
+        same = itself(problem.classifier, problem.encoder)
         if same is None:
             raise ValueError("the classifier has no gradients, and there is no surrogate for it")
         return same
     learned = dict(arrays)
     agreement = float(learned.pop("agreement")[0])
     with torch.device("meta"):
-        network = MLP(method.encoder_.width, HIDDEN)
+        network = MLP(problem.encoder.width, HIDDEN)
     fill(network, learned)
     return StandIn(network, agreement)
 
@@ -114,29 +113,21 @@ def itself(h: Classifier, encoder: TableEncoder) -> HLogits | None:
     return found if asked.requires_grad else None
 
 
-def _outside() -> int:
-    """Return the stacklevel of the first frame outside the library, so that a warning shows it."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("genrecourse."):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
 def _kind(h: Classifier) -> str:
     return getattr(h.model, "__name__", type(h.model).__name__)
 
 
-def _fit_stand_in(method: Method, rows: TrainingRows) -> StandIn:
+def _fit_stand_in(problem: Problem, rows: TrainingRows, random_state: int) -> StandIn:
     """Fit a network to h's confidence by cross-entropy, on training rows and their mixtures."""
-    rng = np.random.default_rng(method.random_state)
+    rng = np.random.default_rng(random_state)
     order = rng.permutation(len(rows.Z))
     n_held = max(1, round(HELD_OUT * len(order)))
     held, used = order[:n_held], order[n_held:][:ASKED]
     if len(used) == 0:
         used = order
-    Z, confidence = _with_mixtures(method, rows.F[used], rows.confidence[used], rng)
+    Z, confidence = _with_mixtures(problem, rows.F[used], rows.confidence[used], rng)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(method.random_state)
+        torch.manual_seed(random_state)
         network = MLP(Z.shape[1], HIDDEN)
     inputs = torch.as_tensor(Z, dtype=torch.float32)
     target = torch.as_tensor(confidence, dtype=torch.float32)
@@ -148,7 +139,7 @@ def _fit_stand_in(method: Method, rows: TrainingRows) -> StandIn:
     train(
         network,
         loss,
-        _batches(len(Z), method.random_state),
+        _batches(len(Z), random_state),
         TrainingPlan(steps, RATE, eval_every=0),
     )
     with torch.no_grad():
@@ -157,7 +148,7 @@ def _fit_stand_in(method: Method, rows: TrainingRows) -> StandIn:
 
 
 def _with_mixtures(
-    method: Method, F: Array, confidence: Array, rng: np.random.Generator
+    problem: Problem, F: Array, confidence: Array, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return the rows, and as many mixtures in which some features come from another row.
 
@@ -165,9 +156,9 @@ def _with_mixtures(
     """
     other = F[rng.permutation(len(F))]
     mixed = np.where(rng.random(F.shape) < rng.random((len(F), 1)), other, F)
-    Z_mixed = method.encoder_.from_features(mixed)
-    Z = np.concatenate([method.encoder_.from_features(F), Z_mixed])
-    return Z, np.concatenate([confidence, method._confidence(Z_mixed)])
+    Z_mixed = problem.encoder.from_features(mixed)
+    Z = np.concatenate([problem.encoder.from_features(F), Z_mixed])
+    return Z, np.concatenate([confidence, problem.confidence_derived(Z_mixed)])
 
 
 def _batches(n: int, seed: int) -> Iterator[Tensor]:

@@ -8,7 +8,7 @@ that use it differ in how they use x.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -148,6 +148,8 @@ class TabSynMethod(Method):
 
     _records: ClassVar[dict[str, type[Any]]] = {"vae": TabSynVAEConfig, "denoiser": DenoiserConfig}
 
+    options: ClassVar[tuple[str, ...]] = ("lam",)
+
     lam: float
     gamma: float
     steps: int
@@ -177,7 +179,7 @@ class TabSynMethod(Method):
         started = time.perf_counter()
         self.tabsyn_ = fit_tabsyn(
             rows.F[keep],
-            self.encoder_,
+            self.problem_.encoder,
             self.vae,
             self.denoiser,
             seed=self.random_state,
@@ -196,10 +198,10 @@ class TabSynMethod(Method):
         if not (isinstance(self.churn, Real) and 0 <= self.churn <= 1):
             raise UserError(f"{where}: churn is {self.churn!r}; it must be a number from 0 to 1")
 
-    def _check_request(self, verb: str, request: dict[str, Any]) -> None:
-        super()._check_request(verb, request)
-        if request.get("lam") is not None:
-            check_weight(self._where(verb), request["lam"])
+    def check_ready(self, verb: str, options: Mapping[str, Any]) -> None:
+        super().check_ready(verb, options)
+        if options.get("lam") is not None:
+            check_weight(self._where(verb), options["lam"])
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return {"report": self.fit_report_}, under("tabsyn", self.tabsyn_.arrays())
@@ -207,7 +209,7 @@ class TabSynMethod(Method):
     def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.fit_report_ = state["report"]
         self.tabsyn_ = TabSyn.from_arrays(
-            within("tabsyn", arrays), self.encoder_, self.vae, self.denoiser
+            within("tabsyn", arrays), self.problem_.encoder, self.vae, self.denoiser
         )
 
 

@@ -21,9 +21,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from genrecourse.methods._gradient_search import chunks
-from genrecourse.methods.base import Method
 from genrecourse.model.artifact import fill
 from genrecourse.model.training import TrainingPlan, TrainingReport, train
+from genrecourse.rules.problem import Problem
 from genrecourse.table.encoding import Array, TableEncoder
 
 NARROWEST = 0.01  # smallest spread of a number: nobody carries out a plan more precisely
@@ -185,34 +185,33 @@ Make = Callable[[VAEConfig, Layout, int], V]
 
 
 def fit_vae(
-    method: Method, make: Make[V], config: VAEConfig, *tensors: Tensor
+    problem: Problem, make: Make[V], config: VAEConfig, random_state: int, *tensors: Tensor
 ) -> tuple[V, dict[str, Any]]:
-    """Return a VAE that is trained for a method during its `fit`, and a report on the training.
+    """Return a trained VAE and a report of its training.
 
     tensors: the arguments of its loss, one row per training row.
     """
-    method._check_changeable()
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(method.random_state)
-        vae = _make(method, make, config)
-    report = _train(vae, tensors, config, method.random_state)
+        torch.manual_seed(random_state)
+        vae = _make(problem, make, config)
+    report = _train(vae, tensors, config, random_state)
     return vae, {"seconds": {"vae": round(report.seconds, 3)}, "steps": report.steps}
 
 
 def restore_vae(
-    method: Method, make: Make[V], config: VAEConfig, arrays: dict[str, np.ndarray]
+    problem: Problem, make: Make[V], config: VAEConfig, arrays: dict[str, np.ndarray]
 ) -> V:
     """Return the VAE of `fit_vae` from its weights."""
     with torch.device("meta"):
-        vae = _make(method, make, config)
+        vae = _make(problem, make, config)
     fill(vae, arrays)
     return vae
 
 
-def _make(method: Method, make: Make[V], config: VAEConfig) -> V:
+def _make(problem: Problem, make: Make[V], config: VAEConfig) -> V:
     with torch.device("cpu"):  # the layout needs real tensors, unlike the weights
-        layout = Layout(method.encoder_, method.rules_.immutable)
-    return make(config, layout, method.encoder_.width)
+        layout = Layout(problem.encoder, problem.rules.immutable)
+    return make(config, layout, problem.encoder.width)
 
 
 def _train(

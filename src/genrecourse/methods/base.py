@@ -1,13 +1,16 @@
-"""Method: the public verbs, written once. An author writes `_fit` and `_recourse` on matrices."""
+"""Method: fit, recourse, parameters and model files. An author writes `_fit` and `_recourse`.
+
+The verbs `plans` and `promise` come from `planning`, which sees a method as a `Proposer`.
+"""
 
 from __future__ import annotations
 
-import copy
 import inspect
 import os
 import warnings
-from abc import abstractmethod
-from dataclasses import dataclass, fields, is_dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,73 +18,48 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from genrecourse.errors import UserError, did_you_mean
-from genrecourse.genre.select import SHORTFALL
-from genrecourse.methods.request import check_safety, check_settings, parted
 from genrecourse.model import artifact
 from genrecourse.model.artifact import pack, unpack
 from genrecourse.model.classifier import Classifier, fit_mlp
-from genrecourse.planning.enumeration import ObservedValues
-from genrecourse.planning.guarantee import make_plans
-from genrecourse.planning.planner import (
-    AS_FITTED,
-    Planner,
-    as_worded,
-    enduring,
-    make_checker,
-    promise_levels,
-    promised,
-)
-from genrecourse.planning.plans import Plans
-from genrecourse.planning.promise import (
-    DELTA,
-    Promise,
-    PromiseData,
-    ThresholdTest,
-    check_promise,
-    choose,
-    test_arrays,
-    tests_from_arrays,
-)
-from genrecourse.planning.wording import Wording
-from genrecourse.rules.constraints import RuleBook, Rules, revert
-from genrecourse.rules.policy import Policy
-from genrecourse.rules.requests import RequestRules, compile_constraints
-from genrecourse.rules.roles import ProtectedMask, read_by
-from genrecourse.table.cost import Cost
+from genrecourse.model.settings import check_safety
+from genrecourse.planning.planner import Plannable
+from genrecourse.planning.proposer import PlanningData, Proposals
+from genrecourse.rules.book import split_by_rules
+from genrecourse.rules.policy import Policy, rules_in_force
+from genrecourse.rules.problem import Problem, TrainingRows
+from genrecourse.rules.roles import protected_used_by
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
 from genrecourse.trust.verifier import Verifier
 
-N_PROBES = 64  # training rows by whose scores a classifier is known again
+__all__ = ["Method", "TrainingRows", "check_params", "long_frame", "long_index", "pack_params"]
+
+N_PROBES = 64  # training rows whose scores identify a classifier at load
+GROUPS = ("menu", "ground", "levels")  # of a model file's arrays: what planning keeps
 
 
-@dataclass(frozen=True)
-class TrainingRows:
-    """What `_fit` is given: the training rows, as numbers, and what was seen of them."""
+class Method(Plannable, BaseEstimator, ABC):
+    """A recourse method around a classifier. Subclasses write `_fit(rows)` and `_recourse(Z, noise)`.
 
-    Z: Array  # (n, D)
-    F: Array  # (n, d)
-    favourable: np.ndarray  # (n,) booleans: the outcome seen, or h's decision where none was given
-    confidence: Array  # (n,) h on the common scale, 0.5 at the cutoff
-
-
-class Method(BaseEstimator):
-    """A way to recourse around a classifier. Subclasses: `_fit(rows)`, `_recourse(Z, noise)`.
-
-    classifier: a `Classifier`, or any model that one can wrap; None: the paper's MLP, trained in
-        `fit` from X and y.
+    classifier: a `Classifier`, or any model that one can wrap; None: `fit` trains the paper's MLP
+        on X and y.
     schema: a `Schema`; None: inferred from X.
-    random_state: decides everything random; the same one, row and version give the same recourse.
+    random_state: decides everything random; equal values, rows and versions give equal recourse.
     """
 
+    # the keyword-only arguments of `_recourse`: options of `recourse` and `plans` at each request
+    options: ClassVar[tuple[str, ...]] = ()
     # parameters that are dataclasses, so that a model file can name their fields and nothing else
     _records: ClassVar[dict[str, type[Any]]] = {}
-    # whether a model file holds training rows with their outcomes, for promises made after loading
-    _keeps_ground: ClassVar[bool] = False
-    # whether it shows protected features to h alone, and settles what follows, by itself; any other
-    # method is given rows with the same protected values for everybody, and h settles for it
+    # whether a model file holds training rows with their outcomes, so that it can make promises
+    _keeps_outcomes: ClassVar[bool] = False
+    # whether the method itself hides protected features and recomputes derived ones; any other
+    # method is given rows in which protected features have the same value for everybody
     _knows_roles: ClassVar[bool] = False
+
+    safety: float = 0.5
+    verifier_: Verifier | None = None
 
     def __init__(
         self, classifier: Any = None, schema: Schema | None = None, *, random_state: int = 0
@@ -94,172 +72,169 @@ class Method(BaseEstimator):
         # scikit-learn's clone would forget what a fitted classifier has learned
         return type(self)(**self.get_params(deep=False))
 
-    # ---- what an author writes ----------------------------------------------------------------
+    # ---- what an author writes ------------------------------------------------------------------
 
     @abstractmethod
     def _fit(self, rows: TrainingRows) -> None:
-        """Learn from the training rows; state ends in an underscore."""
+        """Learn from the training rows; learned attributes end in an underscore."""
 
     @abstractmethod
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         """Z (n, D) of rejected people -> Z_plus (n, D), the best attempt for each.
 
-        A keyword-only argument here is an option of `recourse` at each request.
+        Name the keyword-only arguments in `options`: they become options of each request.
         """
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What `_fit` learned, for a model file: plain values, and arrays."""
+        """Return what `_fit` learned, for a model file: plain values, and arrays."""
         raise UserError(f"{self._where('save')}: {type(self).__name__} has no _state and _restore")
 
     def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """The inverse of `_state`, with the parameters, encoder, rules and h already in place."""
+        """Invert `_state`; the parameters and `problem_` are already there."""
         raise UserError(f"{self._where('load')}: {type(self).__name__} has no _state and _restore")
 
-    # ---- the verbs ----------------------------------------------------------------------------
+    def _reason(self, Z: Array) -> np.ndarray:
+        """(n,) a code for why a row of Z could not be helped, if h rejects its recourse."""
+        return np.full(len(Z), "not-accepted", dtype=object)
+
+    def propose(self, Z: Array, noise: KeyedNoise, n: int, **options: Any) -> Proposals:
+        """Return the x_plus of rejected people that plans are chosen from, `_recourse`'s first.
+
+        A method that has more to choose from overrides this.
+        """
+        rules = options.get("rules")
+        shown = Z
+        if not self._knows_roles and self.problem_.protected:
+            shown = _hide_protected(self.problem_, Z)
+        found = self.problem_.legal(Z, self._recourse(shown, noise, **options), rules)
+        F_plus = self.problem_.encoder.to_features(found)[:, None, :]
+        return Proposals(F_plus, 1, lambda: self._reason(Z))
+
+    # ---- the verbs -------------------------------------------------------------------------------
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
-        """Learn from a table. y: outcomes seen in the data; None: h's own decisions stand in."""
+        """Learn from a table. y: the outcomes in the data; None: h's own decisions stand in."""
         self._fitted = False
-        self.policy_: Policy | None = None  # that `save` was told of: `plans(X, **policy_.request)`
-        self.schema_ = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
-        self.encoder_ = TableEncoder(self.schema_).fit(X)
-        X = X[self.schema_.names]
+        self.policy_: Policy | None = None
+        schema = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
+        encoder = TableEncoder(schema).fit(X)
+        X = X[schema.names]
         if y is not None and len(y) != len(X):
             raise UserError(f"{self._where('fit')}: X has {len(X)} rows but y has {len(y)}")
-        self.classifier_ = self._ready_classifier(X, y)
-        self._like = X.iloc[:1]
-        self.classifier_ = reading(self.classifier_, self.encoder_)
-        self.rules_, self.cost_ = Rules(self.encoder_), Cost(self.encoder_)
-        self.blank_ = ProtectedMask(self.encoder_)
-        F = self.encoder_.features(X)
-        self.observed_ = ObservedValues.of(F, self.encoder_)
+        h = _trained(self, X, y, schema)
+        places = np.linspace(0, len(X) - 1, min(len(X), N_PROBES)).astype(int)
+        self.problem_ = Problem.of(encoder, h, X.iloc[places].copy())
+        self.schema_, self.classifier_ = schema, self.problem_.classifier
         scores = self.classifier_.score(X)
-        probes = np.linspace(0, len(X) - 1, min(len(X), N_PROBES)).astype(int)
-        self._probe, self._probe_scores = X.iloc[probes].copy(), scores[probes]
-        favourable = (
-            scores > self.classifier_.cutoff if y is None else self.classifier_.is_favourable(y)
+        self._probe_scores = scores[places]
+        if y is None:
+            favourable = scores > self.classifier_.cutoff
+        else:
+            favourable = self.classifier_.is_favourable(y)
+        for warning in role_warnings(self.problem_, X):
+            warnings.warn(f"{self._where('fit')}: {warning}", stacklevel=2)
+        F, confidence = encoder.features(X), self.classifier_.confidence(scores)
+        shown = F if self._knows_roles else self.problem_.without_protected(F)
+        rows = TrainingRows(encoder.from_features(shown), shown, favourable, confidence)
+        self.planning_ = PlanningData.learn(
+            F, rows, self.problem_, self.random_state, has_outcomes=y is not None
         )
-        self._warn_of_roles(X)
-        F = F if self._knows_roles else self._unseen(F)
-        rows = TrainingRows(
-            self.encoder_.from_features(F), F, favourable, self.classifier_.confidence(scores)
-        )
-        self._ground = None  # h's own decisions say nothing of the real ones
-        if y is not None:
-            rejected = rows.confidence <= 0.5
-            self._ground = PromiseData.some(
-                rows.Z, favourable, rejected, self.cost_, self.random_state, self.blank_.rows
-            )
-        self._levels: dict[str, list[ThresholdTest]] = {}
         self._fit(rows)
         self._fitted = True
         return self
 
-    def _warn_of_roles(self, X: pd.DataFrame) -> None:
-        """What a schema says of a feature, and h or the table do not keep to."""
-        for name, share in read_by(self.classifier_, self.schema_, X).items():
-            warnings.warn(
-                f"{self._where('fit')}: the classifier itself reads '{name}', which is protected: "
-                f"its score hangs on it in {share:.0%} of the rows that were tried. Plans keep "
-                "each person's own value, and so does the decision",
-                stacklevel=3,
-            )
-        for remark in self.schema_.lint_formulas(X):
-            warnings.warn(f"{self._where('fit')}: {remark}", stacklevel=3)
+    def recourse(self, X: pd.DataFrame, *, rules: Any = None, **options: Any) -> pd.DataFrame:
+        """Return one row for each row of X: same index, columns and dtypes.
 
-    def recourse(self, X: pd.DataFrame, **request: Any) -> pd.DataFrame:
-        """One row back for each row in: same index, columns and dtypes.
+        People whom h accepts come back unchanged. `assess` measures whether the x_plus of the
+        others is valid; it is never encoded as NaN.
 
-        People whom h accepts already come back unchanged. Whether the others' x_plus is valid is
-        measured (`assess`), not encoded as NaN.
-
-        request: options of this one call, for methods that have any (GenRe: `lam`, `temperature`,
-        `sigma`, `n_draws`, `safety`; GenRe and NearestNeighbour: `constraints`, rules on top of the
-        schema's, see `requests.Constraints`); None, or left out: as fitted.
+        rules: on top of the schema's and of the policy that the model file keeps (GenRe and
+        NearestNeighbour). options: of this call, for methods that have any (GenRe: `lam`,
+        `temperature`, `sigma`, `n_draws`, `safety`); None: as fitted.
         """
-        self._check_fitted("recourse")
-        self._check_request("recourse", request)
-        Z = self.encoder_.encode(X)
-        rejected = ~self.classifier_.accepts(self._ordered(X))
-        rules = self._compiled(request.pop("constraints", None), X)
-        Z_plus, people = Z.copy(), np.flatnonzero(rejected)
-        for places, mine in parted(rules, people):
+        asked = options if rules is None else {**options, "rules": rules}
+        self.check_ready("recourse", asked)
+        encoder, problem = self.problem_.encoder, self.problem_
+        X_ordered = problem.ordered(X)
+        Z = encoder.from_features(encoder.features(X_ordered))
+        compiled = problem.compile(rules_in_force(self.policy_, rules), X)
+        Z_plus, people = Z.copy(), np.flatnonzero(~problem.classifier.accepts(X_ordered))
+        for places, mine in split_by_rules(compiled, people):
             rows = people[places]
-            told = {} if mine is None else {"constraints": mine}
-            found = self._answer(Z[rows], KeyedNoise(self.random_state), **request, **told)
-            Z_plus[rows] = self._legal(Z[rows], found, mine)
-        return self.encoder_.decode(Z_plus, like=X)
+            told = {} if mine is None or "rules" not in self.options else {"rules": mine}
+            shown = Z[rows] if self._knows_roles else _hide_protected(problem, Z[rows])
+            found = self._recourse(shown, KeyedNoise(self.random_state), **options, **told)
+            Z_plus[rows] = problem.legal(Z[rows], found, mine)
+        return encoder.decode(Z_plus, like=X)
 
-    def assess(
-        self, X: pd.DataFrame, X_plus: pd.DataFrame, constraints: Any = None
-    ) -> pd.DataFrame:
-        """What recourse did for each person: status, scores before and after, cost, changes.
+    def assess(self, X: pd.DataFrame, X_plus: pd.DataFrame, rules: Any = None) -> pd.DataFrame:
+        """Return what recourse did for each person: status, scores, cost, number of changes.
 
-        status: `already-accepted`; `ok`, h accepts x_plus and no rule is broken, of the schema or
-        of the constraints; otherwise the reason: `rule-broken`, `not-accepted`, or what the method
-        itself knows (`_reason`).
+        status: `already-accepted`; `ok` if h accepts x_plus and no rule is broken; otherwise
+        `rule-broken`, `not-accepted`, or a reason that the method itself knows.
         """
-        self._check_fitted("assess")
-        rules = self._compiled(constraints, X) or self.rules_
-        X, X_plus = self._ordered(X), self._ordered(X_plus)
-        F, F_plus = self.encoder_.features(X), self.encoder_.features(X_plus)
-        Z, Z_plus = self.encoder_.from_features(F), self.encoder_.from_features(F_plus)
+        self.check_ready("assess", {})
+        problem, encoder = self.problem_, self.problem_.encoder
+        in_force = problem.compile(rules_in_force(self.policy_, rules), X) or problem.rules
+        X, X_plus = problem.ordered(X), problem.ordered(X_plus)
+        F, F_plus = encoder.features(X), encoder.features(X_plus)
+        Z, Z_plus = encoder.from_features(F), encoder.from_features(F_plus)
         score, score_plus = self.classifier_.score(X), self.classifier_.score(X_plus)
         cutoff = self.classifier_.cutoff
         reason = np.where(score_plus > cutoff, "ok", self._reason(Z))
-        reason = np.where(rules.feasible(F, F_plus), reason, "rule-broken")
+        reason = np.where(in_force.feasible(F, F_plus), reason, "rule-broken")
         return pd.DataFrame(
             {
                 "status": np.where(score > cutoff, "already-accepted", reason),
                 "score": score,
                 "score_plus": score_plus,
-                "cost": self.cost_(Z, Z_plus),
-                "changes": (~unchanged(F, F_plus) & ~self.rules_.follows.mask).sum(axis=1),
+                "cost": problem.cost(Z, Z_plus),
+                "changes": (~unchanged(F, F_plus) & ~problem.rules.derived.mask).sum(axis=1),
             },
             index=X.index,
         )
 
+    # ---- model files -----------------------------------------------------------------------------
+
     def save(self, folder: str | os.PathLike[str], policy: Policy | None = None) -> None:
         """Write what was learned to a folder, as data: `genrecourse.load` reads it.
 
-        policy: that it was fitted under, to be found again as `policy_`. The command line keeps its
-        rules; in Python they are told to `plans`, as all rules of a request are.
+        policy: the policy that it was fitted under. A loaded method keeps its rules in force.
 
-        The folder holds training rows: 64 of them, and whatever rows the method keeps (GenRe
-        and nearest neighbours: up to 10,000 with their outcomes, so that a promise can be made). A
-        classifier that is not the library's own is not stored; it is given again at load.
+        The folder holds training rows: 64 of them, and the rows that the method keeps (GenRe and
+        nearest neighbours: up to 10,000 with their outcomes, for promises). A classifier that is
+        not the library's own is not stored; give it again at load.
         """
-        self._check_fitted("save")
+        self.check_ready("save", {})
         policy = policy or self.policy_
         state, arrays = self._state()
         h, weights = artifact.pack_classifier(self.classifier_)
+        params = pack_params(self.get_params(deep=False))
+        params["schema"] = self.schema is not None
+        given = Classifier.wrap(self.classifier)
+        params["classifier"] = None if self.classifier is None else given.is_fitted
         meta = {
             "method": type(self).__name__,
-            "params": self._packed_params(),
+            "params": params,
             "schema": artifact.pack_schema(self.schema_),
-            "encoder": artifact.pack_encoder(self.encoder_),
+            "encoder": artifact.pack_encoder(self.problem_.encoder),
             "classifier": h,
             "probe": {
-                "rows": artifact.pack_table(self._probe),
+                "rows": artifact.pack_table(self.problem_.probe),
                 "scores": pack(self._probe_scores),
             },
             "state": pack(state),
             "policy": {} if policy is None else policy.pack(),
         }
-        menu = {str(j): values for j, values in enumerate(self.observed_.values)}
-        arrays = {
-            **artifact.under("state", arrays),
-            **artifact.under("classifier", weights),
-            **artifact.under("menu", menu),
-        }
-        if self._keeps_ground and self._ground is not None:
-            arrays |= artifact.under("ground", self._ground.arrays())
-            arrays |= artifact.under("levels", test_arrays(self._levels.get(AS_FITTED, [])))
+        arrays = {**artifact.under("state", arrays), **artifact.under("classifier", weights)}
+        for name, group in self.planning_.arrays(with_outcomes=self._keeps_outcomes).items():
+            arrays |= artifact.under(name, group)
         artifact.write(folder, meta, arrays)
 
     @classmethod
-    def _load(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray], classifier: Any) -> Self:
-        """The method that `save` was called on, from what `artifact.read` gives."""
+    def restored(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray], classifier: Any) -> Self:
+        """Return the method that `save` was called on, from what `artifact.read` returns."""
         schema = artifact.unpack_schema(meta["schema"])
         encoder = artifact.unpack_encoder(meta["encoder"])
         probe = artifact.unpack_table(meta["probe"]["rows"])
@@ -267,324 +242,138 @@ class Method(BaseEstimator):
         h = artifact.unpack_classifier(
             meta["classifier"], artifact.within("classifier", arrays), classifier, probe, scores
         )
-        h = reading(h, encoder)
-        method = cls(**cls._unpacked_params(meta["params"], schema, h))
-        method.schema_, method.encoder_, method.classifier_ = schema, encoder, h
-        method.rules_, method.cost_, method.blank_ = (
-            Rules(encoder),
-            Cost(encoder),
-            ProtectedMask(encoder),
-        )
-        menu = artifact.within("menu", arrays)
-        method.observed_ = ObservedValues(tuple(menu[str(j)] for j in range(len(schema))))
-        method._probe, method._probe_scores, method._like = probe, scores, probe.iloc[:1]
-        ground, learned = artifact.within("ground", arrays), artifact.within("levels", arrays)
-        about = (method.cost_, method.random_state, method.blank_.rows)
-        method._ground = PromiseData.from_arrays(ground, *about) if ground else None
-        method._levels = {AS_FITTED: tests_from_arrays(learned)} if learned else {}
+        problem = Problem.of(encoder, h, probe)
+        method = cls(**_unpack_params(meta["params"], cls._records, schema, problem.classifier))
+        method.problem_, method.schema_ = problem, schema
+        method.classifier_, method._probe_scores = problem.classifier, scores
+        groups = {name: artifact.within(name, arrays) for name in GROUPS}
+        method.planning_ = PlanningData.from_arrays(groups, problem, method.random_state)
         method.policy_ = Policy.unpack(meta["policy"]) if meta.get("policy") else None
         method._restore(unpack(meta["state"]), artifact.within("state", arrays))
         method._fitted = True
         return method
 
-    def _packed_params(self) -> dict[str, Any]:
-        """The parameters as JSON; of schema and classifier only whether they were given."""
-        params = self.get_params(deep=False)
-        params["schema"] = self.schema is not None
-        given = Classifier.wrap(self.classifier)
-        params["classifier"] = None if self.classifier is None else given.is_fitted
-        for name, value in params.items():
-            if is_dataclass(value) and type(value) is self._records.get(name):
-                params[name] = {f.name: getattr(value, f.name) for f in fields(value)}
-        return {name: pack(value) for name, value in params.items()}
-
-    @classmethod
-    def _unpacked_params(cls, packed: dict[str, Any], schema: Schema, h: Classifier) -> Any:
-        params = {name: unpack(value) for name, value in packed.items()}
-        params |= {name: kind(**params[name]) for name, kind in cls._records.items()}
-        params["schema"] = schema if params["schema"] else None
-        if params["classifier"] is not None:
-            to_be_trained = Classifier(
-                None, favourable=h.favourable, cutoff=h.cutoff, score_range=h.score_range
-            )
-            params["classifier"] = h if params["classifier"] else to_be_trained
-        return params
-
-    def plans(
-        self,
-        X: pd.DataFrame,
-        n: int = 1,
-        constraints: Any = None,
-        fewest_changes: bool = False,
-        *,
-        promise: float | None = None,
-        delta: float = DELTA,
-        language: str | os.PathLike[str] | Wording = "en",
-        **request: Any,
-    ) -> Plans:
-        """What would change h's decision on each person, in units and words.
-
-        Every plan holds: decoded to original units it is accepted by h and breaks no rule. Who
-        has none gets the reason, what it rests on, and the rule that alone stands in the way.
-
-        n: how many plans a person, which differ in the features they change; fewer where there are
-        no more that are worth showing. constraints: rules for this request. fewest_changes: undo
-        changes that are not needed while h and the verifier accept. promise: show only plans of
-        which at least this share is accepted by the real decision, on average over the people who
-        get one, with the confidence 1 - delta; the others are told why not (docs/promise.md).
-        language: of the words, a language that is shipped or a file. request: as in `recourse`.
-        """
-        self._check_fitted("plans")
-        self._check_request("plans", request)
-        check_settings(self._where("plans"), counts={"n": n})
-        made = None
-        if promise is not None:
-            made = self.promise(
-                promise,
-                delta,
-                fewest_changes=fewest_changes,
-                constraints=constraints,
-                n=n,
-                **request,
-            )
-        words, gate = Wording.of(language), make_checker(self, self._ordered(X), constraints)
-        offers = Planner(self, gate, request, fewest_changes=fewest_changes).offers(n)
-        found = as_worded(gate, make_plans(gate, offers, n, words))
-        return enduring(self, gate, found if made is None else promised(self, found, made))
-
-    def promise(
-        self,
-        share: float,
-        delta: float = DELTA,
-        *,
-        fewest_changes: bool = False,
-        constraints: Any = None,
-        n: int = 1,
-        **request: Any,
-    ) -> Promise:
-        """What `plans(X, promise=share)` rests on; `holds` is False where it cannot be promised.
-
-        constraints: the same for everybody; rules of single people are refused, since nothing can
-        be tested under them. The first call scores training rows and makes plans for rejected
-        ones, as `plans` with these options would; then it is known, and `save` keeps what was
-        asked for without options.
-        """
-        self._check_fitted("promise")
-        self._check_request("promise", request)
-        check_promise(self._where("promise"), share, delta)
-        levels = promise_levels(
-            self, request, fewest_changes=fewest_changes, constraints=constraints, n=n
-        )
-        return choose(levels, float(share), float(delta))
-
-    @property
-    def like(self) -> pd.DataFrame:
-        """A row of the table that was fitted on: its columns, in their order and dtypes."""
-        return self._like
-
     def kept_rows(self) -> Array | None:
-        """(n, D) training rows of accepted people that a model file of this method would hold, to
-        be compared with; None where it holds none. Protected features are blank in them."""
-        verifier = getattr(self, "verifier_", None)
-        if not isinstance(verifier, Verifier):
-            return None
-        return self.blank_.rows(np.concatenate(verifier.like_))
+        """(n, D) training rows of accepted people that a model file holds; None if it holds none.
 
-    def probe_rows(self) -> pd.DataFrame:
-        """A few training rows, from all over the table, that every model file holds."""
-        return self._probe.copy()
-
-    # ---- for authors --------------------------------------------------------------------------
-
-    def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
-        """(N, k, d) x_plus of rejected people that plans are chosen from; what `_recourse` gives
-        comes first. A method that has more to choose from than that says so here."""
-        found = self._legal(Z, self._answer(Z, noise, **request), request.get("constraints"))
-        return self.encoder_.to_features(found)[:, None, :]
-
-    def _answer(self, Z: Array, noise: KeyedNoise, **request: Any) -> Array:
-        """What `_recourse` gives for rows as it may see them."""
-        if not self._knows_roles and self.blank_:
-            Z = self.encoder_.from_features(self._unseen(self.encoder_.to_features(Z)))
-        return self._recourse(Z, noise, **request)
-
-    def _unseen(self, F: Array) -> Array:
-        """F with what is usual in place of protected features: the same for everybody."""
-        if not self.blank_:
-            return F
-        return np.where(self.blank_.mask, usual(self.encoder_.features(self._probe)), F)
-
-    def _n_tried(self, request: dict[str, Any]) -> int:
-        """How many x_plus a request looks at for each person."""
-        return 1
-
-    def _safety_asked(self, request: dict[str, Any]) -> float:
-        asked = request.get("safety")
-        return float(getattr(self, "safety", 0.5) if asked is None else asked)
-
-    def _worth(self, Z: Array, F_plus: Array, safety: float) -> Array:
-        """The expected Score of each row, as selection counts it; what h rejects comes last.
-
-        Without a verifier: h's confidence, less the cost.
+        Protected features are hidden in them.
         """
-        verifier: Verifier | None = getattr(self, "verifier_", None)
-        Z_plus = self.encoder_.from_features(F_plus)
-        confidence = self._settled_confidence(Z_plus)
-        price = self.cost_(Z, Z_plus) / F_plus.shape[1]
-        if verifier is None:
-            return np.where(confidence > 0.5, confidence - price, confidence - 10.0)
-        found = verifier.measures(Z_plus, confidence)
-        lacks = np.maximum(0.0, 0.5 - found[:, 1])
-        worth = verifier.worth(found, safety) - SHORTFALL * lacks - price
-        return np.where(found[:, 0] > 0.5, worth, found[:, 0] - 10.0)
-
-    def _confidence(self, Z: Array) -> Array:
-        """h on rows of Z, on the common scale; for a search that knows no roles, on what would
-        follow from what it proposes."""
-        if self.rules_.follows and not self._knows_roles:
-            F = self.rules_.follows.ahead(self.encoder_.to_features(Z))
-            Z = self.encoder_.from_features(F)
-        return self._settled_confidence(Z)
-
-    def _settled_confidence(self, Z: Array) -> Array:
-        """h on rows of Z just as they are."""
-        scores = self.classifier_.score_encoded(Z, self.encoder_, self._like)
-        return self.classifier_.confidence(scores)
-
-    def _reason(self, Z: Array) -> np.ndarray:
-        """Why a row of Z whose recourse h rejects could not be helped."""
-        return np.full(len(Z), "not-accepted", dtype=object)
-
-    def _compiled(self, constraints: Any, X: pd.DataFrame) -> RequestRules | None:
-        """The rules of a request, for each row of X; whom h accepts already needs to meet none."""
-        if constraints is None:
+        if self.verifier_ is None:
             return None
-        X = self._ordered(X)
-        rejected = ~self.classifier_.accepts(X)
-        return compile_constraints(constraints, self.encoder_, self.rules_, X, rejected)
+        return self.problem_.protected.hide_encoded(np.concatenate(self.verifier_.like_))
 
-    def _legal(self, Z: Array, Z_plus: Array, request: RequestRules | None = None) -> Array:
-        """Z_plus on legal values and within the rules; a feature left alone stays exactly so.
+    # ---- checks ----------------------------------------------------------------------------------
 
-        Under a request, a row that breaks a rule which single features cannot put right is x.
+    def check_ready(self, verb: str, options: Mapping[str, Any]) -> None:
+        """Raise an error if the method is not fitted or does not take an option at a request.
+
+        A subclass adds checks of the options' values.
         """
-        F, raw = self.encoder_.to_features(Z), self.encoder_.to_features(Z_plus)
-        same = unchanged(F, raw)
-        clipped = self.encoder_.from_features(self.rules_.clip(F, raw))
-        projected = self.encoder_.to_features(self.encoder_.project(clipped))
-        legal = self.rules_.revert(F, np.where(same, F, projected))
-        if request is not None:
-            legal = revert(request, F, legal)
-        legal = self._settled(F, legal, request)
-        return self.encoder_.from_features(legal)
-
-    def _settled(self, F: Array, F_plus: Array, request: RequestRules | None = None) -> Array:
-        """F_plus (..., d) with what follows from it, and x itself where a rule on whole rows, of
-        the request or on what follows, is broken."""
-        rules = self._whole(request)
-        if rules is None:
-            return F_plus
-        F_plus = rules.settle(F, F_plus)
-        return np.where(rules.feasible(F, F_plus)[..., None], F_plus, F)
-
-    def _whole(self, request: RequestRules | None) -> RuleBook | None:
-        """The rules in force, if there are any that single features cannot keep by themselves."""
-        return request or (self.rules_ if self.rules_.follows else None)
-
-    def _check_changeable(self) -> None:
-        """Refuse to learn where the schema lets nothing change."""
-        if self.rules_.immutable.all():
-            raise UserError(f"{self._where('fit')}: every feature is immutable: nothing can change")
-
-    def _ready_classifier(self, X: pd.DataFrame, y: Any) -> Classifier:
-        wrapped = Classifier.wrap(self.classifier)
-        if wrapped.is_fitted:
-            return wrapped
-        if y is None:
-            raise UserError(
-                f"{self._where('fit')}: with no classifier, the outcomes y are needed to learn one"
-            )
-        return fit_mlp(
-            X,
-            y,
-            self.schema_,
-            favourable=wrapped.favourable,
-            cutoff=wrapped.cutoff,
-            seed=self.random_state,
-            progress=getattr(self, "progress", False),
-        )
-
-    def _long(self, X: pd.DataFrame, Z_plus: Array, name: str) -> pd.DataFrame:
-        """k rows of Z_plus for each of X, as a table indexed (row, name)."""
-        k = len(Z_plus) // max(1, len(X))
-        like = X.iloc[np.repeat(np.arange(len(X)), k)]
-        table = self.encoder_.decode(Z_plus, like=like)
-        table.index = long_index(X, k, name)
-        return table
-
-    def _ordered(self, X: pd.DataFrame) -> pd.DataFrame:
-        self.encoder_.check(X)
-        return X[self.schema_.names]
-
-    def _check_fitted(self, verb: str) -> None:
         if not getattr(self, "_fitted", False):  # also after a fit that failed halfway
             raise UserError(f"{self._where(verb)}: call fit(X, y) first")
-
-    def _check_request(self, verb: str, request: dict[str, Any]) -> None:
-        """Refuse options that `_recourse` does not take; a method adds what its values must be."""
-        parameters = inspect.signature(self._recourse).parameters.values()
-        options = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-        unknown = [name for name in request if name not in options]
+        unknown = [name for name in options if name not in self.options]
         if unknown:
             raise UserError(
                 f"{self._where(verb)}: no option {unknown} at a request; "
-                f"{type(self).__name__} takes {options or 'none'}"
+                f"{type(self).__name__} takes {list(self.options) or 'none'}"
             )
-        if request.get("safety") is not None:
-            check_safety(self._where(verb), request["safety"])
+        if options.get("safety") is not None:
+            check_safety(self._where(verb), options["safety"])
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
 
 
-def usual(F: Array) -> Array:
-    """(d,) the value of each feature that most rows have, the smallest of several; 0 for none."""
-    answer = np.zeros(F.shape[1])
-    for j, column in enumerate(F.T):
-        values, counts = np.unique(column[~np.isnan(column)], return_counts=True)
-        if len(values):
-            answer[j] = values[counts.argmax()]
-    return answer
+# ---- parameters ----------------------------------------------------------------------------------
 
 
-def long_index(X: pd.DataFrame, k: int, name: str) -> pd.MultiIndex:
-    """(row, name) for k of something for each row of X."""
-    places = np.tile(np.arange(k), len(X))
-    return pd.MultiIndex.from_arrays([X.index.repeat(k), places], names=["row", name])
-
-
-def reading(h: Classifier, encoder: TableEncoder) -> Classifier:
-    """h, but reading this encoder's Z directly where it means the same to h as its own.
-
-    The method's own encoder stays: its schema holds the rules, and h's may have others.
-    """
-    if h.encoder is None or not same_layout(h.encoder, encoder):
-        return h
-    h = copy.copy(h)
-    h.encoder = encoder
-    return h
-
-
-def same_layout(a: TableEncoder, b: TableEncoder) -> bool:
-    """Whether a row of Z means the same to both."""
-    levels_a, levels_b = ([(f.name, f.categories) for f in e.schema] for e in (a, b))
-    return levels_a == levels_b and a.blocks == b.blocks
-
-
-def check_params(method: type[Method], params: dict[str, Any]) -> None:
-    """Refuse a parameter that the method does not have, and say which it has."""
-    known = list(inspect.signature(method.__init__).parameters)[1:]
+def check_params(kind: type[Method], params: Mapping[str, Any]) -> None:
+    """Raise an error if the method has no such parameter; the error lists those it has."""
+    known = list(inspect.signature(kind.__init__).parameters)[1:]
     unknown = [name for name in params if name not in known]
     if unknown:
         close = did_you_mean(unknown[0], known)
-        raise UserError(f"{method.__name__} has no parameter {unknown}{close}; it has {known}")
+        raise UserError(f"{kind.__name__} has no parameter {unknown}{close}; it has {known}")
+
+
+def pack_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as JSON values, without the schema and the classifier."""
+    plain = {name: value for name, value in params.items() if name not in ("schema", "classifier")}
+    for name, value in plain.items():
+        if is_dataclass(value) and not isinstance(value, type):
+            plain[name] = {f.name: getattr(value, f.name) for f in fields(value)}
+    return {name: pack(value) for name, value in plain.items()}
+
+
+def _unpack_params(
+    packed: dict[str, Any], records: Mapping[str, type[Any]], schema: Schema, h: Classifier
+) -> dict[str, Any]:
+    params = {name: unpack(value) for name, value in packed.items()}
+    params |= {name: kind(**params[name]) for name, kind in records.items()}
+    params["schema"] = schema if params["schema"] else None
+    if params["classifier"] is not None:
+        to_be_trained = Classifier(
+            None, favourable=h.favourable, cutoff=h.cutoff, score_range=h.score_range
+        )
+        params["classifier"] = h if params["classifier"] else to_be_trained
+    return params
+
+
+# ---- fit -----------------------------------------------------------------------------------------
+
+
+def _trained(method: Method, X: pd.DataFrame, y: Any, schema: Schema) -> Classifier:
+    """Return the method's classifier, trained on X and y if it is not fitted yet."""
+    wrapped = Classifier.wrap(method.classifier)
+    if wrapped.is_fitted:
+        return wrapped
+    if y is None:
+        raise UserError(
+            f"{type(method).__name__}.fit: without a classifier, fit needs the outcomes y to "
+            "train one"
+        )
+    return fit_mlp(
+        X,
+        y,
+        schema,
+        favourable=wrapped.favourable,
+        cutoff=wrapped.cutoff,
+        seed=method.random_state,
+        progress=method.get_params(deep=False).get("progress", False),
+    )
+
+
+def role_warnings(problem: Problem, X: pd.DataFrame) -> list[str]:
+    """Return where h or the table do not keep to the roles that the schema states."""
+    found = [
+        f"{use.sentence}. It is protected: plans keep each person's own value, but the decision "
+        "depends on it"
+        for use in protected_used_by(problem.classifier, problem.schema, X)
+    ]
+    return found + problem.schema.lint_formulas(X)
+
+
+def _hide_protected(problem: Problem, Z: Array) -> Array:
+    """Return rows of Z in which protected features have the same value for everybody."""
+    if not problem.protected:
+        return Z
+    F = problem.without_protected(problem.encoder.to_features(Z))
+    return problem.encoder.from_features(F)
+
+
+# ---- several rows for each -----------------------------------------------------------------------
+
+
+def long_frame(encoder: TableEncoder, X: pd.DataFrame, Z_plus: Array, name: str) -> pd.DataFrame:
+    """Return k rows of Z_plus for each row of X, as a table indexed (row, name)."""
+    k = len(Z_plus) // max(1, len(X))
+    like = X.iloc[np.repeat(np.arange(len(X)), k)]
+    table = encoder.decode(Z_plus, like=like)
+    table.index = long_index(X, k, name)
+    return table
+
+
+def long_index(X: pd.DataFrame, k: int, name: str) -> pd.MultiIndex:
+    """Return (row, name) for k of something for each row of X."""
+    places = np.tile(np.arange(k), len(X))
+    return pd.MultiIndex.from_arrays([X.index.repeat(k), places], names=["row", name])

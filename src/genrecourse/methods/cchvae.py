@@ -10,8 +10,8 @@ from genrecourse.methods._gradient_method import check_somebody_is_accepted
 from genrecourse.methods._gradient_search import REJECTED, cheapest_valid, chunks
 from genrecourse.methods._vae import VAE, VAEConfig, as_inputs, fit_vae, in_chunks, restore_vae
 from genrecourse.methods.base import Method, TrainingRows
-from genrecourse.methods.request import check_settings
 from genrecourse.model.artifact import weights
+from genrecourse.model.settings import check_settings
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
@@ -88,14 +88,17 @@ class CCHVAE(Method):
             counts={"n_draws": self.n_draws, "max_iterations": self.max_iterations},
         )
         check_somebody_is_accepted(self._where("fit"), rows)
-        self.vae_, self.fit_report_ = fit_vae(self, VAE, self.vae, as_inputs(rows.Z))
+        self.problem_.check_changeable(self._where("fit"))
+        self.vae_, self.fit_report_ = fit_vae(
+            self.problem_, VAE, self.vae, self.random_state, as_inputs(rows.Z)
+        )
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return {"report": self.fit_report_}, weights(self.vae_)
 
     def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.fit_report_ = state["report"]
-        self.vae_ = restore_vae(self, VAE, self.vae, arrays)
+        self.vae_ = restore_vae(self.problem_, VAE, self.vae, arrays)
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         centre = in_chunks(self.vae_.encode, Z)
@@ -128,7 +131,7 @@ class CCHVAE(Method):
         parts = []
         for rows, n_real in chunks(len(Z), self._at_once()):
             offers, confidence = self._offers(Z[rows], centre[rows], shell[rows], noise)
-            rank = cheapest_valid(self.cost_)(offers, Z[rows][:, None, :], confidence)
+            rank = cheapest_valid(self.problem_.cost)(offers, Z[rows][:, None, :], confidence)
             found = np.arange(len(rows)), rank.argmin(axis=1)
             parts.append((offers[found][:n_real], rank[found][:n_real]))
         best, rank = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -142,8 +145,10 @@ class CCHVAE(Method):
         n, draws, k = u.shape
         repeated = np.repeat(Z, draws, axis=0)
         decoded = in_chunks(self.vae_.decode, u.reshape(-1, k), repeated, size=len(repeated))
-        legal = self._legal(repeated, decoded)
-        return legal.reshape(n, draws, -1), self._confidence(legal).reshape(n, draws)
+        legal = self.problem_.legal(repeated, decoded)
+        return legal.reshape(n, draws, -1), self.problem_.confidence_derived(legal).reshape(
+            n, draws
+        )
 
     def _draws(
         self, centre: Array, shell: np.ndarray, keys: np.ndarray, noise: KeyedNoise

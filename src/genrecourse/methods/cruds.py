@@ -15,7 +15,7 @@ from genrecourse.methods._latent_descent import LatentDescent
 from genrecourse.methods._subspace_vae import APART, N_RELEVANT, SubspaceVAE
 from genrecourse.methods._vae import Make, VAEConfig, as_inputs
 from genrecourse.methods.base import TrainingRows
-from genrecourse.methods.request import check_settings
+from genrecourse.model.settings import check_settings
 from genrecourse.table.encoding import Array
 from genrecourse.table.schema import Schema
 
@@ -115,7 +115,7 @@ class CRUDS(LatentDescent):
         return [np.full_like(moving, APART), moving, np.full_like(moving, -APART)]
 
     def _rank(self, lam: float) -> Rank:
-        return cheapest_valid(self.cost_)
+        return cheapest_valid(self.problem_.cost)
 
     def _n_moving(self) -> int:
         return N_RELEVANT

@@ -12,8 +12,8 @@ from torch import Tensor
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import SURELY, Limits, attempt, cheapest_valid
 from genrecourse.methods._sparsify import undo_needless
-from genrecourse.methods.base import TrainingRows
-from genrecourse.methods.request import check_settings
+from genrecourse.methods.base import TrainingRows, long_frame
+from genrecourse.model.settings import check_settings
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
@@ -97,15 +97,15 @@ class DiCE(GradientMethod):
 
         An accepted person gets k copies of x. k: the number of points; None: as in the method.
         """
-        self._check_fitted("several")
+        self.check_ready("several", {})
         k = self.k if k is None else k
         check_settings(self._where("several"), counts={"k": k})
-        Z = self.encoder_.encode(X)
-        rejected = ~self.classifier_.accepts(self._ordered(X))
+        Z = self.problem_.encoder.encode(X)
+        rejected = ~self.classifier_.accepts(self.problem_.ordered(X))
         points = np.repeat(Z[:, None, :], k, axis=1)
         if rejected.any():
             points[rejected] = self._points(Z[rejected], KeyedNoise(self.random_state), k)
-        return self._long(X, points.reshape(len(X) * k, -1), "choice")
+        return long_frame(self.problem_.encoder, X, points.reshape(len(X) * k, -1), "choice")
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         return self._points(Z, noise, self.k)[:, 0]
@@ -119,13 +119,21 @@ class DiCE(GradientMethod):
         people = np.repeat(Z[:, None, :], k, axis=1).reshape(-1, width)
         points = found.Z_plus.reshape(-1, width)
         if self.sparse:
-            points = undo_needless(people, points, self.encoder_, self.cost_, self._confidence)
-        rank = cheapest_valid(self.cost_)(points, people, self._confidence(points))
+            points = undo_needless(
+                people,
+                points,
+                self.problem_.encoder,
+                self.problem_.cost,
+                self.problem_.confidence_derived,
+            )
+        rank = cheapest_valid(self.problem_.cost)(
+            points, people, self.problem_.confidence_derived(points)
+        )
         order = np.argsort(rank.reshape(n, k), axis=1, kind="stable")
         return points.reshape(n, k, width)[np.arange(n)[:, None], order]
 
     def _start(self, Z: Array, noise: KeyedNoise, k: int) -> Array:
-        limits = Limits(self.encoder_, self.rules_)
+        limits = Limits(self.problem_.encoder, self.problem_.rules)
         low, high = (torch.tensor(end)[:, None, :] for end in limits.box(Z))
         start = np.repeat(Z[:, None, :], k, axis=1)
         start += SPREAD * noise.normal(noise.keys(Z), (k, Z.shape[1]))
@@ -133,18 +141,18 @@ class DiCE(GradientMethod):
         return limits.pull(torch.tensor(start), low, high).numpy()
 
     def _loss(self, Z_plus: Tensor, Z: Tensor) -> Tensor:
-        each = ell(self.h_logits_(Z_plus)) + self.lam1 * self.cost_(Z, Z_plus)
+        each = ell(self.h_logits_(Z_plus)) + self.lam1 * self.problem_.cost(Z, Z_plus)
         return each.mean(-1) - self.lam2 * torch.linalg.det(self._kernel(Z_plus))
 
     def _kernel(self, points: Any) -> Any:
         """(..., k, D) -> (..., k, k)."""
-        K = 1 / (1 + self.cost_(points[..., :, None, :], points[..., None, :, :]))
+        K = 1 / (1 + self.problem_.cost(points[..., :, None, :], points[..., None, :, :]))
         eye = JITTER * np.eye(points.shape[-2])
         return K + (torch.tensor(eye) if isinstance(K, Tensor) else eye)
 
     def _rank(self, Z_plus: Array, Z: Array, confidence: Array) -> Array:
         """Return the rank: first by the points that h rejects, then by the objective."""
-        each = -np.log(np.maximum(confidence, LOWEST)) + self.lam1 * self.cost_(Z, Z_plus)
+        each = -np.log(np.maximum(confidence, LOWEST)) + self.lam1 * self.problem_.cost(Z, Z_plus)
         objective = each.mean(-1) - self.lam2 * np.linalg.det(self._kernel(Z_plus))
         failed = np.where(confidence > SURELY, 0.0, attempt(confidence)).sum(-1)
         return np.asarray(failed + objective.round(4))

@@ -2,57 +2,29 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 
-from genrecourse.genre.any_lam import USUAL_LAM
 from genrecourse.genre.bins import BinKind, Bins
+from genrecourse.genre.choose_sampling import MARGIN_GRID, TEMPERATURE_GRID, choose_sampling
 from genrecourse.genre.density import RecourseDensity
+from genrecourse.genre.fit import FitSettings, FittedDensity, Lam, Setting, Training, fit_density
 from genrecourse.genre.model import COMPACT, PAPER, NetConfig, RecourseNet
-from genrecourse.genre.pairs import Targets, match_codes
 from genrecourse.genre.select import SelectRule
+from genrecourse.genre.targets import Targets, match_codes
 from genrecourse.methods._density_method import DensityMethod
-from genrecourse.methods._genre_pairs import (
-    Drawn,
-    Split,
-    TensorPairs,
-    find_targets,
-    pair_up,
-    refined,
-    report_pairs,
-    split_sources,
-)
-from genrecourse.methods._genre_sampling import choose_sampling
-from genrecourse.methods._genre_training import Training, make_density, train_density
-from genrecourse.methods.auto import clean
 from genrecourse.methods.base import TrainingRows
-from genrecourse.methods.request import Lam, check_lam, check_safety
+from genrecourse.methods.presets import PAPER_SETTINGS
+from genrecourse.methods.request import check_lam
 from genrecourse.model.artifact import fill, under, weights, within
-from genrecourse.table.encoding import Array
+from genrecourse.model.settings import check_safety
 from genrecourse.table.schema import Schema
-from genrecourse.trust.judge import CrossFittedJudge
 
 __all__ = ["PAPER_PRESET", "PAPER_SETTINGS", "GenRe", "Training"]
 
-LOOKED_AT = 300  # sources that the automatic choices look at, held-out ones first
 
-
-# The settings of the paper; `genre-paper` has all but the size of the net.
-PAPER_SETTINGS: dict[str, Any] = {
-    "gamma": 0.7,
-    "bins": "uniform",
-    "keep": False,
-    "temperature": 0.1,  # tau = 10
-    "margin": 0.5,
-    "select": "paper",
-    "clean": False,
-    "refine": False,
-    "retrieve": False,
-    "n_draws": 10,
-}
 PAPER_PRESET: dict[str, Any] = {
     **PAPER_SETTINGS,
     "net": PAPER,
@@ -98,8 +70,8 @@ class GenRe(DensityMethod):
     clean: leave out of D+ what a judge that never saw it calls unlikely or outlying.
     sigma: noise added to sampled numbers, on the [0, 1] scale (Algorithm 2, line 6).
     bins, n_bins, keep: the choices of a number; keep is the choice "as x has it".
-    top_k, max_targets, max_sources: cuts that bound time and memory; the estimate is consistent
-        only as the first two grow, and `fit_report_` says what mass they lose. lam="any" needs no
+    top_k, max_targets: cuts that bound time and memory; the estimate is consistent only as both
+        grow, and `fit_report_` says what mass they lose. lam="any" needs no
         top_k: it draws from all targets.
     sources: "labelled", rejected rows whose outcome was unfavourable too (the paper); "rejected",
         all rejected rows.
@@ -114,9 +86,9 @@ class GenRe(DensityMethod):
         schema: Schema | None = None,
         *,
         lam: Lam = 5.0,
-        gamma: float | Literal["auto"] = "auto",
-        temperature: float | Literal["auto"] = "auto",
-        margin: float | Literal["auto"] = "auto",
+        gamma: Setting = "auto",
+        temperature: Setting = "auto",
+        margin: Setting = "auto",
         n_draws: int = 64,
         select: SelectRule = "verified",
         cost_weight: float = 3.0,
@@ -130,7 +102,6 @@ class GenRe(DensityMethod):
         keep: bool = True,
         top_k: int = 1000,
         max_targets: int = 50_000,
-        max_sources: int = 50_000,
         sources: Literal["labelled", "rejected"] = "labelled",
         net: NetConfig = COMPACT,
         training: Training = Training(),  # noqa: B008 - frozen
@@ -155,7 +126,6 @@ class GenRe(DensityMethod):
         self.keep = keep
         self.top_k = top_k
         self.max_targets = max_targets
-        self.max_sources = max_sources
         self.sources = sources
         self.net = net
         self.training = training
@@ -174,99 +144,51 @@ class GenRe(DensityMethod):
     # ---- fit ----------------------------------------------------------------------------------
 
     def _fit(self, rows: TrainingRows) -> None:
-        clock = _Clock()
-        self.fit_report_: dict[str, Any] = {"seconds": clock.seconds}
-        self._check_settings()
-        rng = np.random.default_rng(self.random_state)
-        fitted, held = split = self._split_sources(rows, rng)
-        looked_at = np.concatenate([held, fitted])[:LOOKED_AT]
-        judge = None
-        if self.clean or "auto" in (self.gamma, self.temperature, self.margin):
-            judge = self._judge(rows)
-            clock.lap("judge")
-        accepted = self._accepted(rows, looked_at, judge)
-        clock.lap("gamma")
-        self._set_targets(rows, accepted, fitted, rng)
-        drawn, watched = self._pairs(rows, fitted), self._pairs(rows, held)
-        self.fit_report_["pairs"] = report_pairs(self, drawn, watched, split)
-        clock.lap("pairs")
-        self.verifier_ = None
-        if self.select == "verified" or self.refine:
-            self.verifier_ = self._fit_verifier(rows)
-            clock.lap("verifier")
-        # a few held-out rows, none of which has a target: watch the others' loss
-        lesson: list[TensorPairs] = [drawn, watched if len(watched) else drawn]
-        if self.refine:
-            lesson = [refined(self, each) for each in lesson]
-            clock.lap("refine")
-        self._learn(rows, *lesson)
-        clock.lap("training")
-        self._choose_sampling(rows.Z[looked_at], judge)
-        clock.lap("sampling")
-
-    def _check_settings(self) -> None:
         check_lam(self._where("fit"), self.lam)
         check_safety(self._where("fit"), self.safety)
-        self._check_changeable()
+        found = fit_density(self.problem_, rows, self._fit_settings())  # Algorithm 1
+        self.fit_report_: dict[str, Any] = found.report
+        self.gamma_, self.targets_, self.density_ = found.gamma, found.targets, found.density
+        self.verifier_ = found.verifier
+        self.targets_codes_ = np.unique(found.targets.codes, axis=0)
+        self.targets_edges_ = found.targets.edges
+        self._choose_sampling(rows, found)
 
-    def _split_sources(self, rows: TrainingRows, rng: np.random.Generator) -> Split:
-        return split_sources(
-            self,
-            rows,
-            rng,
-            labelled=self.sources == "labelled",
-            most=self.max_sources,
-            held_out=self.training.held_out,
+    def _fit_settings(self) -> FitSettings:
+        has_auto = "auto" in (self.gamma, self.temperature, self.margin)
+        return FitSettings(
+            lam=self.lam,
+            gamma=self.gamma,
+            clean=self.clean,
+            refine=self.refine,
+            has_verifier=self.select == "verified" or self.refine,
+            has_judge=self.clean or has_auto,
+            safety=self.safety,
+            sources=self.sources,
+            n_bins=self.n_bins,
+            bins=self.bins,
+            keep=self.keep,
+            top_k=self.top_k,
+            max_targets=self.max_targets,
+            net=self.net,
+            training=self.training,
+            random_state=self.random_state,
+            progress=self.progress,
         )
 
-    def _accepted(
-        self, rows: TrainingRows, sources: np.ndarray, judge: CrossFittedJudge | None
-    ) -> np.ndarray:
-        """Row numbers from which D+ is taken, once gamma is chosen; without those that a judge
-        calls unlikely or outlying."""
-        accepted = np.flatnonzero(rows.favourable & (rows.confidence > 0.5))
-        if self.gamma == "auto":
-            assert judge is not None
-            lam = USUAL_LAM if self.lam == "any" else self.lam
-            self.gamma_, tried = self._best_gamma(rows, sources, accepted, judge, lam)
-            self.fit_report_["gamma"] = {"chosen": self.gamma_, "tried": tried}
-        else:
-            self.gamma_ = float(self.gamma)
-        if self.clean and judge is not None:
-            accepted = clean(rows, accepted, judge, self.rules_)
-        return accepted
-
-    def _set_targets(
-        self,
-        rows: TrainingRows,
-        accepted: np.ndarray,
-        sources: np.ndarray,
-        rng: np.random.Generator,
-    ) -> None:
-        self.targets_, self.fit_report_["targets"] = find_targets(
-            self, rows, accepted, sources, rng, lam=self.lam, most=self.max_targets
+    def _choose_sampling(self, rows: TrainingRows, found: FittedDensity) -> None:
+        """Set `temperature_` and `margin_`; "auto" chooses them on held-out rejected rows."""
+        temperatures = _grid(self.temperature, TEMPERATURE_GRID)
+        margins = _grid(self.margin, (0.5,))
+        if self.margin == "auto" and self.select == "likelihood":  # a verifier asks for more
+            margins = tuple(0.5 + share * (self.gamma_ - 0.5) for share in MARGIN_GRID)
+        self.temperature_, self.margin_ = temperatures[0], margins[0]
+        if found.judge is None or len(temperatures) * len(margins) == 1:
+            return
+        Z = rows.Z[found.looked_at]
+        self.temperature_, self.margin_, self.fit_report_["sampling"] = choose_sampling(
+            lambda temperature: self._sampled(Z, temperature), found.judge, temperatures, margins
         )
-        self.targets_codes_ = np.unique(self.targets_.codes, axis=0)
-        self.targets_edges_ = self.targets_.edges
-
-    def _pairs(self, rows: TrainingRows, sources: np.ndarray) -> Drawn:
-        seen = self.training.n_steps(len(sources)) * self.training.batch_size
-        return pair_up(self, rows, sources, lam=self.lam, top_k=self.top_k, seen=seen)
-
-    def _learn(self, rows: TrainingRows, drawn: TensorPairs, watched: TensorPairs) -> None:
-        self.density_ = make_density(
-            self, rows, self.net, lam=self.lam, bins=self.bins, keep=self.keep
-        )
-        self.fit_report_["training"] = train_density(
-            self, drawn, watched, self.training, progress=self.progress
-        )
-
-    def _choose_sampling(self, Z: Array, judge: CrossFittedJudge | None) -> None:
-        self.temperature_, self.margin_, report = choose_sampling(
-            self, Z, judge, self.temperature, self.margin
-        )
-        if report is not None:
-            self.fit_report_["sampling"] = report
 
     # ---- model files --------------------------------------------------------------------------
 
@@ -294,13 +216,15 @@ class GenRe(DensityMethod):
         super()._restore(state, arrays)
         self.temperature_, self.margin_ = state["temperature"], state["margin"]
         self.fit_report_ = state["report"]
-        edges, n_matched = within("edges", arrays), int(self.rules_.matched.sum())
+        edges, n_matched = within("edges", arrays), int(self.problem_.rules.matched.sum())
         self.targets_edges_ = tuple(edges.get(str(i)) for i in range(n_matched))
         self.targets_codes_ = arrays["codes"]
         if "targets" in arrays:
             F = arrays["targets"]
-            codes = match_codes(F, self.rules_, self.targets_edges_)
-            self.targets_ = Targets(self.encoder_.from_features(F), F, codes, self.targets_edges_)
+            codes = match_codes(F, self.problem_.rules, self.targets_edges_)
+            self.targets_ = Targets(
+                self.problem_.encoder.from_features(F), F, codes, self.targets_edges_
+            )
         learned = within("net", arrays)
         knots, decoded = (torch.tensor(learned[name]) for name in ("embed_x.knots", "decoded"))
         bins = Bins(**{name: torch.tensor(a) for name, a in within("bins", arrays).items()})
@@ -308,17 +232,10 @@ class GenRe(DensityMethod):
             net = RecourseNet(self.net, knots, decoded, bins.n_choices, lam=state["lam"])
         fill(net, learned)
         cost_weights = torch.tensor(arrays["weights"])
-        self.density_ = RecourseDensity(net, bins, self.rules_, cost_weights, keep=state["keep"])
+        self.density_ = RecourseDensity(
+            net, bins, self.problem_.rules, cost_weights, keep=state["keep"]
+        )
 
 
-class _Clock:
-    """Seconds of each stage, in order."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        now = time.perf_counter()
-        self.seconds[name] = round(now - self._last, 3)
-        self._last = now
+def _grid(setting: Setting, grid: tuple[float, ...]) -> tuple[float, ...]:
+    return grid if setting == "auto" else (float(setting),)

@@ -10,7 +10,7 @@ from genrecourse.methods._gradient_method import check_somebody_is_accepted
 from genrecourse.methods._gradient_search import SURELY, Limits, attempt
 from genrecourse.methods._sparsify import undo_needless
 from genrecourse.methods.base import Method, TrainingRows
-from genrecourse.methods.request import check_settings
+from genrecourse.model.settings import check_settings
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise, Words
 from genrecourse.table.schema import Schema
@@ -80,11 +80,15 @@ class GrowingSpheres(Method):
         pass
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
-        low, high = Limits(self.encoder_, self.rules_).box(Z)
+        low, high = Limits(self.problem_.encoder, self.problem_.rules).box(Z)
         farthest = np.linalg.norm(np.maximum(high - Z, Z - low), axis=1)
         n_shells = np.maximum(1, np.ceil(farthest / self.step))
         keys = noise.keys(Z)
-        Z_plus, rank, left = Z.copy(), attempt(self._confidence(Z)), np.arange(len(Z))
+        Z_plus, rank, left = (
+            Z.copy(),
+            attempt(self.problem_.confidence_derived(Z)),
+            np.arange(len(Z)),
+        )
         size, shell = max(1, AT_ONCE // self.n_draws), 0
         while len(left):
             for some in np.split(left, range(size, len(left), size)):
@@ -93,9 +97,18 @@ class GrowingSpheres(Method):
                 better = value < rank[some]
                 Z_plus[some[better]], rank[some[better]] = found[better], value[better]
             shell += 1
-            left = left[(self._confidence(Z_plus[left]) <= SURELY) & (n_shells[left] > shell)]
+            left = left[
+                (self.problem_.confidence_derived(Z_plus[left]) <= SURELY)
+                & (n_shells[left] > shell)
+            ]
         if self.sparse:
-            Z_plus = undo_needless(Z, Z_plus, self.encoder_, self.cost_, self._confidence)
+            Z_plus = undo_needless(
+                Z,
+                Z_plus,
+                self.problem_.encoder,
+                self.problem_.cost,
+                self.problem_.confidence_derived,
+            )
         return Z_plus
 
     def _draw(
@@ -119,9 +132,9 @@ class GrowingSpheres(Method):
     def _nearest(self, Z: Array, drawn: Array) -> tuple[Array, Array]:
         """Return the nearest accepted draw, or the one with the highest score; and its rank."""
         people = np.broadcast_to(Z[:, None, :], drawn.shape)
-        flat = self._legal(people.reshape(-1, Z.shape[1]), drawn.reshape(-1, Z.shape[1]))
+        flat = self.problem_.legal(people.reshape(-1, Z.shape[1]), drawn.reshape(-1, Z.shape[1]))
         legal = flat.reshape(drawn.shape)
-        confidence = self._confidence(flat).reshape(drawn.shape[:2])
+        confidence = self.problem_.confidence_derived(flat).reshape(drawn.shape[:2])
         distance = np.linalg.norm(legal - people, axis=2)
         rank = np.where(confidence > SURELY, distance, attempt(confidence))
         first = rank.argmin(axis=1)

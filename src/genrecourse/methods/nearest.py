@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from genrecourse.errors import UserError
-from genrecourse.genre.pairs import make_targets
+from genrecourse.genre.choose_gamma import LOOKED_AT, choose_gamma
+from genrecourse.genre.fit import fit_judge, fit_verifier
+from genrecourse.genre.targets import clean, make_targets
 from genrecourse.methods._verified_method import VerifiedMethod
-from genrecourse.methods.auto import clean
 from genrecourse.methods.base import TrainingRows
-from genrecourse.methods.request import check_safety
-from genrecourse.rules.requests import RequestRules
+from genrecourse.model.settings import check_safety
+from genrecourse.planning.proposer import Proposals
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
+from genrecourse.trust.score import expected_score
 
 OFFERED = 4  # nearest targets for each plan asked for, where several are
 CANDIDATES = 64  # nearest targets that a verifier chooses from
-LOOKED_AT = 400  # rejected rows that the choice of gamma looks at
 
 
 class NearestNeighbour(VerifiedMethod):
@@ -35,6 +38,8 @@ class NearestNeighbour(VerifiedMethod):
     refine: put back what x has wherever the verifier lets it, as GenRe does.
     safety: from as cheap as possible (0) to as safe as possible (1), where a verifier is at work.
     """
+
+    options: ClassVar[tuple[str, ...]] = ("safety", "rules")
 
     def __init__(
         self,
@@ -75,18 +80,31 @@ class NearestNeighbour(VerifiedMethod):
         self._set_targets(rows.F[keep])
         self.verifier_ = None
         if self.gamma == "auto" or self.refine:
-            self.verifier_ = self._fit_verifier(rows)
+            self.verifier_ = fit_verifier(self.problem_, rows, self.random_state)
 
     def _set_targets(self, F: Array) -> None:
-        self.targets_ = make_targets(self.encoder_.from_features(F), F, self.rules_, self.n_bins)
+        self.targets_ = make_targets(
+            self.problem_.encoder.from_features(F), F, self.problem_.rules, self.n_bins
+        )
 
     def _clean(self, rows: TrainingRows, keep: np.ndarray) -> np.ndarray:
         """Choose gamma and leave out what a judge does not vouch for, as GenRe does."""
-        judge, accepted = self._judge(rows), np.flatnonzero(keep)
+        judge = fit_judge(self.problem_, rows, self.random_state)
+        accepted = np.flatnonzero(keep)
         rejected = np.flatnonzero(~rows.favourable & (rows.confidence <= 0.5))
         some = np.random.default_rng(self.random_state).permutation(rejected)[:LOOKED_AT]
-        self.gamma_, _ = self._best_gamma(rows, some, accepted, judge, self.lam)
-        found = clean(rows, accepted, judge, self.rules_)
+        self.gamma_, _ = choose_gamma(
+            rows,
+            some,
+            accepted,
+            judge,
+            self.problem_.rules,
+            self.problem_.cost,
+            lam=self.lam,
+            n_bins=self.n_bins,
+            seed=self.random_state,
+        )
+        found = clean(rows, accepted, judge, self.problem_.rules)
         return np.isin(np.arange(len(keep)), found)
 
     def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -99,32 +117,34 @@ class NearestNeighbour(VerifiedMethod):
         noise: KeyedNoise,
         *,
         safety: float | None = None,
-        constraints: RequestRules | None = None,
+        rules: RuleBook | None = None,
     ) -> Array:
         safety = self.safety if safety is None else safety
-        F, k = self.encoder_.to_features(Z), CANDIDATES if self.gamma == "auto" else 1
-        F_plus, cost = self._nearest(Z, k, constraints)
+        F, k = self.problem_.encoder.to_features(Z), CANDIDATES if self.gamma == "auto" else 1
+        F_plus, cost = self._nearest(Z, F, k, rules)
         chosen = F_plus[:, 0]
         if self.verifier_ is not None and k > 1:
-            Z_plus = self.encoder_.from_features(F_plus.reshape(len(F) * k, -1))
-            confidence = self._confidence(Z_plus).reshape(len(F), k)
-            known = np.where(np.isfinite(cost), confidence, 0.0), cost
-            score = self._expected(F_plus, known, 0.5, safety)
+            found = self._scored(Z, F_plus, cost)
+            # x itself stands where there are fewer than k targets, at an infinite cost
+            confidence = np.where(np.isfinite(cost), found.confidence, 0.0)
+            found = replace(found, confidence=confidence)
+            score = expected_score(found, self.verifier_, safety=safety)
             chosen = F_plus[np.arange(len(F)), score.argmax(axis=1)]
         if self.verifier_ is not None and self.refine:
-            chosen = self._closer(F, chosen, safety, constraints)
-        return self.encoder_.from_features(chosen)
+            chosen = self._closer(F, chosen, safety, rules)
+        return self.problem_.encoder.from_features(chosen)
 
-    def _several(self, Z: Array, noise: KeyedNoise, n: int, **request: Any) -> Array:
-        """What recourse gives, then the nearest targets."""
-        first = super()._several(Z, noise, n, **request)
+    def propose(self, Z: Array, noise: KeyedNoise, n: int, **options: Any) -> Proposals:
+        """Return what recourse gives, then the nearest targets."""
+        tried = CANDIDATES if self.gamma == "auto" else 1
+        first = replace(super().propose(Z, noise, n, **options), tried=tried)
         if n == 1:
             return first
-        rules = request.get("constraints")
-        found, _ = self._nearest(Z, OFFERED * n, rules)
+        rules, F = options.get("rules"), self.problem_.encoder.to_features(Z)
+        found, _ = self._nearest(Z, F, OFFERED * n, rules)
         if self.verifier_ is not None and self.refine:
-            found = self._closer_each(Z, found, self._safety_asked(request), rules)
-        return np.concatenate([first, self._legal_each(Z, found, rules)], axis=1)
-
-    def _n_tried(self, request: dict[str, Any]) -> int:
-        return CANDIDATES if self.gamma == "auto" else 1
+            safety = options.get("safety")
+            safety = self.safety if safety is None else float(safety)
+            found = self._closer_each(F, found, safety, rules)
+        legal = self._legal_each(F, found, rules)
+        return replace(first, F_plus=np.concatenate([first.F_plus, legal], axis=1))

@@ -12,7 +12,7 @@ from torch.special import ndtr
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import REJECTED, SURELY, attempt
 from genrecourse.methods.base import TrainingRows
-from genrecourse.methods.request import check_settings
+from genrecourse.model.settings import check_settings
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
@@ -97,14 +97,14 @@ class Probe(GradientMethod):
     def _loss(self, Z_plus: Tensor, Z: Tensor, lam: Tensor) -> Tensor:
         logits, rate = self._rate(Z_plus)
         too_often = (rate - self.target).clamp(min=0)
-        return ell(logits) + too_often + lam * self.cost_(Z, Z_plus)
+        return ell(logits) + too_often + lam * self.problem_.cost(Z, Z_plus)
 
     def _rank(self, Z_plus: Array, Z: Array, confidence: Array, lam: Array) -> Array:
         """Return the rank: by cost if h accepts at a low rate; then by the rate; then by h."""
         _, rate = self._rate(torch.tensor(Z_plus, requires_grad=True))
         often = rate.detach().numpy().round(4)
         accepted = np.where(
-            often <= self.target, self.cost_(Z, Z_plus).round(9), REJECTED * (1 + often)
+            often <= self.target, self.problem_.cost(Z, Z_plus).round(9), REJECTED * (1 + often)
         )
         return np.where(confidence > SURELY, accepted, REJECTED + attempt(confidence))
 

@@ -6,18 +6,13 @@ user has set it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any
 
 from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import LAM_RANGE
-from genrecourse.rules.requests import RequestRules
-
-Lam = float | Literal["any"]
+from genrecourse.genre.fit import Lam
+from genrecourse.model.settings import is_number, is_whole
 
 
 def check_lam(where: str, lam: Any) -> None:
@@ -25,7 +20,7 @@ def check_lam(where: str, lam: Any) -> None:
     if isinstance(lam, str):
         good = lam == "any"
     else:
-        good = _is_number(lam) and lam >= 0
+        good = is_number(lam) and lam >= 0
     if not good:
         raise UserError(
             f"{where}: lam is {lam!r}; give a number from 0 on, or 'any' for a model that is told "
@@ -35,35 +30,8 @@ def check_lam(where: str, lam: Any) -> None:
 
 def check_weight(where: str, lam: Any) -> None:
     """A `lam` that is used when sampling, so that a request may bring its own."""
-    if not (_is_number(lam) and lam >= 0):
+    if not (is_number(lam) and lam >= 0):
         raise UserError(f"{where}: lam is {lam!r}; it must be a number from 0 on")
-
-
-def check_safety(where: str, safety: Any) -> None:
-    if not (_is_number(safety) and 0 <= safety <= 1):
-        raise UserError(
-            f"{where}: safety is {safety!r}; give a number from 0, as cheap as possible, to 1, as "
-            "safe as possible"
-        )
-
-
-def check_settings(
-    where: str,
-    *,
-    above_zero: Mapping[str, Any] | None = None,
-    from_zero: Mapping[str, Any] | None = None,
-    counts: Mapping[str, Any] | None = None,
-) -> None:
-    """Refuse settings of a method, by name, that are not the numbers they have to be."""
-    checks: list[tuple[Mapping[str, Any] | None, str, Callable[[Any], bool]]] = [
-        (above_zero, "a number above 0", lambda value: _is_number(value) and value > 0),
-        (from_zero, "a number from 0 on", lambda value: _is_number(value) and value >= 0),
-        (counts, "a whole number from 1 on", lambda value: _is_whole(value) and value >= 1),
-    ]
-    for settings, needed, is_good in checks:
-        for name, value in (settings or {}).items():
-            if not is_good(value):
-                raise UserError(f"{where}: {name} is {value!r}; it must be {needed}")
 
 
 def check_request(where: str, request: Mapping[str, Any], fitted: Lam) -> None:
@@ -76,26 +44,10 @@ def check_request(where: str, request: Mapping[str, Any], fitted: Lam) -> None:
             raise UserError(f"{where}: {name} is {value!r}; it must be {needed}")
 
 
-def parted(
-    rules: RequestRules | None, people: np.ndarray
-) -> list[tuple[np.ndarray, RequestRules | None]]:
-    """(places in `people`, their rules) of those whom a request binds, and of those whom it does
-    not: the latter are answered as if nobody had any rules. Groups without anybody are left out.
-
-    rules: of the whole table. people: rows of it.
-    """
-    bound = np.zeros(len(people), dtype=bool) if rules is None else ~rules.is_free[people]
-    free, asked = np.flatnonzero(~bound), np.flatnonzero(bound)
-    groups: list[tuple[np.ndarray, RequestRules | None]] = [(free, None)] if len(free) else []
-    if rules is not None and len(asked):
-        groups.append((asked, rules.take(people[asked])))
-    return groups
-
-
 def _check_lam_asked(where: str, lam: Any, fitted: Lam) -> None:
     low, high = LAM_RANGE
     if fitted == "any":
-        if not (_is_number(lam) and low <= lam <= high):
+        if not (is_number(lam) and low <= lam <= high):
             raise UserError(
                 f"{where}: lam is {lam!r}; a model that was fitted with lam='any' knows lam from "
                 f"{low:g} to {high:g}"
@@ -107,16 +59,8 @@ def _check_lam_asked(where: str, lam: Any, fitted: Lam) -> None:
         )
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
 _NEEDED: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "temperature": ("a number above 0", lambda value: _is_number(value) and value > 0),
-    "sigma": ("a number from 0 on", lambda value: _is_number(value) and value >= 0),
-    "n_draws": ("a whole number from 1 on", lambda value: _is_whole(value) and value >= 1),
+    "temperature": ("a number above 0", lambda value: is_number(value) and value > 0),
+    "sigma": ("a number from 0 on", lambda value: is_number(value) and value >= 0),
+    "n_draws": ("a whole number from 1 on", lambda value: is_whole(value) and value >= 1),
 }

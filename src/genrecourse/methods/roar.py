@@ -13,7 +13,7 @@ from genrecourse.methods._gradient_method import check_somebody_is_accepted, ell
 from genrecourse.methods._gradient_search import SURELY, Limits, attempt, gradient_search
 from genrecourse.methods._surrogate import HLogits, itself
 from genrecourse.methods.base import Method, TrainingRows
-from genrecourse.methods.request import check_settings
+from genrecourse.model.settings import check_settings
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
@@ -104,9 +104,9 @@ class ROAR(Method):
             Z,
             self._loss,
             self._rank,
-            limits=Limits(self.encoder_, self.rules_),
-            legal=self._legal,
-            confidence=self._confidence,
+            limits=Limits(self.problem_.encoder, self.problem_.rules),
+            legal=self.problem_.legal,
+            confidence=self.problem_.confidence_derived,
             per_row=[w, b],
             steps=self.steps,
             lr=self.lr,
@@ -118,7 +118,7 @@ class ROAR(Method):
     def _loss(self, Z_plus: Tensor, Z: Tensor, w: Tensor, b: Tensor) -> Tensor:
         length = (Z_plus.square().sum(-1) + 1).sqrt()
         worst = (w * Z_plus).sum(-1) + b - self.delta * length
-        return ell(worst) + self.lam * self.cost_(Z, Z_plus)
+        return ell(worst) + self.lam * self.problem_.cost(Z, Z_plus)
 
     def _rank(self, Z_plus: Array, Z: Array, confidence: Array, w: Array, b: Array) -> Array:
         objective = self._loss(*map(torch.tensor, (Z_plus, Z, w, b))).numpy().round(4)
@@ -128,7 +128,7 @@ class ROAR(Method):
 
     def _local_linear(self, Z: Array, noise: KeyedNoise) -> tuple[Array, Array]:
         """Return (n, D) slopes and (n,) intercepts of h's logit around each row."""
-        exact = itself(self.classifier_, self.encoder_)
+        exact = itself(self.classifier_, self.problem_.encoder)
         keys, size = noise.keys(Z), max(1, AT_ONCE // self.n_neighbours)
         parts = []
         for some in np.split(np.arange(len(Z)), range(size, len(Z), size)):
@@ -139,28 +139,28 @@ class ROAR(Method):
 
     def _neighbours(self, Z: Array, noise: KeyedNoise, keys: Any) -> tuple[Array, Array]:
         """Return (n, m, D) legal rows around each row, and their weights (n, m)."""
-        F, m = self.encoder_.to_features(Z), self.n_neighbours
+        F, m = self.problem_.encoder.to_features(Z), self.n_neighbours
         n, d = F.shape
         near = F[:, None, :] + self.spread_ * noise.normal(keys, (m, d))
         chance = noise.uniform(keys, (m, d), offset=m * d)
-        for j, feature in enumerate(self.encoder_.schema):
+        for j, feature in enumerate(self.problem_.encoder.schema):
             if feature.is_category:  # a chance of 0.5 or more keeps the level
                 drawn = np.floor(2 * chance[:, :, j] * len(feature.categories))
                 near[:, :, j] = np.where(chance[:, :, j] < 0.5, drawn, F[:, None, j])
         people = np.broadcast_to(Z[:, None, :], (n, m, Z.shape[1])).reshape(n * m, -1)
-        legal = self._legal(people, self.encoder_.from_features(near.reshape(n * m, d)))
-        moved = self.encoder_.to_features(legal).reshape(n, m, d) - F[:, None, :]
-        categories = np.array([feature.is_category for feature in self.encoder_.schema])
+        legal = self.problem_.legal(
+            people, self.problem_.encoder.from_features(near.reshape(n * m, d))
+        )
+        moved = self.problem_.encoder.to_features(legal).reshape(n, m, d) - F[:, None, :]
+        categories = np.array([feature.is_category for feature in self.problem_.encoder.schema])
         unit = np.where(categories, moved != 0, moved / self.spread_)
-        far = np.nansum(
-            np.square(unit), axis=2
-        )  # a missing value stays missing and has no distance
+        far = np.nansum(np.square(unit), axis=2)  # a missing value has no distance
         return legal.reshape(n, m, -1), np.exp(-far / (LOCAL**2 * d))
 
     def _logits(self, near: Array, exact: HLogits | None) -> Array:
         if exact is not None:
             return exact(torch.tensor(near)).numpy()
-        confidence = self._confidence(near.reshape(-1, near.shape[-1]))
+        confidence = self.problem_.confidence_derived(near.reshape(-1, near.shape[-1]))
         return np.asarray(logit(np.clip(confidence, SCORES, 1 - SCORES)).reshape(near.shape[:2]))
 
 

@@ -9,7 +9,8 @@ import torch
 
 from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import draw_from_q
-from genrecourse.genre.pairs import blocks, is_matched, make_targets
+from genrecourse.genre.pairs import cost_blocks
+from genrecourse.genre.targets import is_matched, make_targets
 from genrecourse.methods._diffusion import DenoiserConfig
 from genrecourse.methods._tabsyn import TabSynMethod, check_count
 from genrecourse.methods._tabsyn_vae import TabSynVAEConfig
@@ -98,7 +99,7 @@ class TabSynQ(TabSynMethod):
         noise = KeyedNoise(self.random_state)
         keys = noise.keys(np.arange(n, dtype=float)[:, None])
         F = self.tabsyn_.sample(keys, noise, steps=self.steps, churn=self.churn)
-        sure = self._confidence(self.encoder_.from_features(F)) > self.gamma
+        sure = self.problem_.confidence_derived(self.problem_.encoder.from_features(F)) > self.gamma
         self.fit_report_["synthetic"] = {"rows": n, "above_gamma": float(sure.mean())}
         if self.checked and not sure.any():
             raise UserError(
@@ -108,24 +109,28 @@ class TabSynQ(TabSynMethod):
         self._set_targets(F[sure] if self.checked else F)
 
     def _set_targets(self, F: Array) -> None:
-        self.targets_ = make_targets(self.encoder_.from_features(F), F, self.rules_, self.n_bins)
+        self.targets_ = make_targets(
+            self.problem_.encoder.from_features(F), F, self.problem_.rules, self.n_bins
+        )
 
     def _recourse(self, Z: Array, noise: KeyedNoise, *, lam: float | None = None) -> Array:
-        F = self.encoder_.to_features(Z)
+        F = self.problem_.encoder.to_features(Z)
         u = torch.as_tensor(noise.uniform(noise.keys(F), (1,))[:, 0])
         price = torch.full((len(F),), self.lam if lam is None else lam, dtype=torch.float64)
         F_plus = F.copy()
-        for rows, members, costs in blocks(Z, F, self.targets_, self.encoder_, self.rules_):
+        for rows, members, costs in cost_blocks(
+            Z, F, self.targets_, self.problem_.rules, self.problem_.cost
+        ):
             reached = costs.isfinite().any(1)
             rows, costs = rows[reached.numpy()], costs[reached]
             place = draw_from_q(costs, price[rows], u[rows])
             F_plus[rows] = self.targets_.F[members[place.numpy()]]
-        return self.encoder_.from_features(F_plus)
+        return self.problem_.encoder.from_features(F_plus)
 
     def _reason(self, Z: Array) -> np.ndarray:
         """Return `no-feasible-target` if no synthetic row has the same immutable features."""
-        F, known = self.encoder_.to_features(Z), (self.targets_.codes, self.targets_.edges)
-        found = is_matched(F, *known, self.rules_)
+        F, known = self.problem_.encoder.to_features(Z), (self.targets_.codes, self.targets_.edges)
+        found = is_matched(F, *known, self.problem_.rules)
         return np.where(found, "not-accepted", "no-feasible-target").astype(object)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

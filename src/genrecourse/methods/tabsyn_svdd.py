@@ -100,7 +100,9 @@ class TabSynSVDD(TabSynMethod):
             }
 
     def _recourse(self, Z: Array, noise: KeyedNoise, *, lam: float | None = None) -> Array:
-        return self.encoder_.from_features(self._guided(self.encoder_.to_features(Z), noise, lam))
+        return self.problem_.encoder.from_features(
+            self._guided(self.problem_.encoder.to_features(Z), noise, lam)
+        )
 
     def _guided(self, F: Array, noise: KeyedNoise, lam: float | None = None) -> Array:
         """Return a row of F for each person; its immutable features may differ from x."""
@@ -109,7 +111,7 @@ class TabSynSVDD(TabSynMethod):
 
         def log_weight(rows: np.ndarray, predicted: Tensor) -> Tensor:
             found = self.tabsyn_.rows(predicted.flatten(0, 1)).reshape(*predicted.shape[:2], -1)
-            r = reward(F[rows][:, None], found, number, self.rules_.matched)
+            r = reward(F[rows][:, None], found, number, self.problem_.rules.matched)
             return torch.as_tensor(weight * r)
 
         return self.tabsyn_.sample(
@@ -123,12 +125,15 @@ class TabSynSVDD(TabSynMethod):
 
     def immutables_broken(self, X: pd.DataFrame, *, lam: float | None = None) -> pd.Series:
         """Return whether the row that was drawn for each person had other immutable features."""
-        self._check_fitted("immutables_broken")
-        self._check_request("immutables_broken", {"lam": lam})
-        return pd.Series(self._broken(self.encoder_.features(X), lam), index=X.index)
+        self.check_ready("immutables_broken", {})
+        self.check_ready("immutables_broken", {"lam": lam})
+        return pd.Series(self._broken(self.problem_.encoder.features(X), lam), index=X.index)
 
     def _broken(self, F: Array, lam: float | None = None) -> np.ndarray:
-        F_plus, fixed = self._guided(F, KeyedNoise(self.random_state), lam), self.rules_.matched
+        F_plus, fixed = (
+            self._guided(F, KeyedNoise(self.random_state), lam),
+            self.problem_.rules.matched,
+        )
         return np.asarray(~unchanged(F[:, fixed], F_plus[:, fixed]).all(axis=1))
 
 

@@ -14,9 +14,9 @@ from genrecourse.errors import UserError
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import REJECTED, SURELY, attempt
 from genrecourse.methods.base import TrainingRows
-from genrecourse.methods.request import check_settings
 from genrecourse.model.artifact import fill, under, weights, within
 from genrecourse.model.classifier import MLP
+from genrecourse.model.settings import check_settings
 from genrecourse.model.training import TrainingPlan, train
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
@@ -109,7 +109,7 @@ class TAP(GradientMethod):
     def _restore(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super()._restore(state, arrays)
         with torch.device("meta"):
-            self.pair_verifier_ = MLP(2 * self.encoder_.width, HIDDEN)
+            self.pair_verifier_ = MLP(2 * self.problem_.encoder.width, HIDDEN)
         fill(self.pair_verifier_, within("verifier", arrays))
 
     # ---- the verifier -------------------------------------------------------------------------
@@ -159,13 +159,13 @@ class TAP(GradientMethod):
     # ---- the search ---------------------------------------------------------------------------
 
     def _loss(self, Z_plus: Tensor, Z: Tensor) -> Tensor:
-        return ell(self.h_logits_(Z_plus)) + self.lam * self.cost_(Z, Z_plus)
+        return ell(self.h_logits_(Z_plus)) + self.lam * self.problem_.cost(Z, Z_plus)
 
     def _rank(self, Z_plus: Array, Z: Array, confidence: Array) -> Array:
         """Return the rank: by cost if h and V accept; by V if only h accepts; else by h."""
         differ = self._verify(Z, Z_plus)
         accepted = np.where(
-            differ > self.sure, self.cost_(Z, Z_plus).round(9), REJECTED * (2 - differ)
+            differ > self.sure, self.problem_.cost(Z, Z_plus).round(9), REJECTED * (2 - differ)
         )
         return np.where(confidence > SURELY, accepted, REJECTED + attempt(confidence))
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import cheapest_valid
 from genrecourse.methods.base import TrainingRows
-from genrecourse.methods.request import check_settings
+from genrecourse.model.settings import check_settings
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
@@ -77,13 +77,13 @@ class Wachter(GradientMethod):
         super()._fit(rows)
 
     def _loss(self, Z_plus: Tensor, Z: Tensor, lam: float | Tensor) -> Tensor:
-        return ell(self.h_logits_(Z_plus)) + lam * self.cost_(Z, Z_plus)
+        return ell(self.h_logits_(Z_plus)) + lam * self.problem_.cost(Z, Z_plus)
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         return self._search_lowering(
             Z,
             self._loss,
-            cheapest_valid(self.cost_),
+            cheapest_valid(self.problem_.cost),
             lam=self.lam,
             rounds=self.rounds,
             steps=self.steps,

@@ -1,1 +1,1 @@
-"""The classifier h, the one training loop, and model files."""
+"""The classifier h, the training loop, and model files."""

@@ -1,10 +1,11 @@
-"""A fitted method as a folder of JSON and safetensors: data, never code (docs/decisions/0006).
+"""Saves a fitted method as a folder of JSON and safetensors, without code (docs/decisions/0006).
 
-    folder/model.json           format, versions, what is not an array, and checksums
+    folder/model.json           format, versions, everything that is not an array, checksums
     folder/tensors.safetensors  the arrays
 
-`write` and `read` move a dict and arrays to a folder and back, whole or not at all. What follows
-them turns the parts that every method has into such dicts: plain values, tables, the encoder, h.
+`write` and `read` move a dict and arrays to a folder and back, completely or not at all. The other
+functions turn the parts of a method into such dicts: plain values, tables, the encoder and h.
+Files of an older format are migrated when they are read (`migrations`).
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from torch import nn
 
 from genrecourse.errors import UserError
 from genrecourse.model.classifier import MLP, Classifier
+from genrecourse.model.migrations import Arrays, migrate
 from genrecourse.table.encoding import Array, Block, TableEncoder
 from genrecourse.table.schema import Schema, plain
 
 FORMAT = "genrecourse-model"
-FORMAT_VERSION = 1
-JSON_NAME, TENSORS_NAME = "model.json", "tensors.safetensors"  # never taken from a file
-MAX_JSON, MAX_TENSORS = 64 * 2**20, 8 * 2**30  # bytes; nothing larger is read into memory
+FORMAT_VERSION = 2
+JSON_NAME, TENSORS_NAME = "model.json", "tensors.safetensors"  # never read from a model file
+MAX_JSON, MAX_TENSORS = 64 * 2**20, 8 * 2**30  # bytes; no larger file is read into memory
 KEYS = {"format", "version", "library", "tensors", "meta", "sha256"}
-SAME_SCORE = 1e-6  # of the score range: closer scores are the same model's
+SAME_SCORE = 1e-6  # share of the score range by which two scores of the same model may differ
 
-Arrays = dict[str, np.ndarray]
 AGAIN = "copy the folder again, or save the method again"
 
 
@@ -48,9 +49,16 @@ AGAIN = "copy the folder again, or save the method again"
 
 
 def write(folder: str | os.PathLike[str], meta: dict[str, Any], arrays: Arrays) -> None:
-    """Write both files, or leave everything as it was. `meta` is strict JSON."""
+    """Write both files to a folder. If that fails, nothing is changed. `meta` must be strict JSON.
+
+    Examples:
+        >>> write("my-model", {"method": "nnr"}, {"rows": np.zeros((2, 3))})
+        >>> meta, arrays = read("my-model")
+        >>> meta, arrays["rows"].shape
+        ({'method': 'nnr'}, (2, 3))
+    """
     folder = Path(os.path.realpath(folder))
-    # safetensors writes the bytes of an array as they lie, so rows must come first
+    # safetensors writes the bytes of an array in memory order, so it must be row by row
     tensors = safetensors.numpy.save({k: np.ascontiguousarray(a) for k, a in arrays.items()})
     body = {
         "format": FORMAT,
@@ -62,8 +70,8 @@ def write(folder: str | os.PathLike[str], meta: dict[str, Any], arrays: Arrays) 
     text = _dump({**body, "sha256": _sha256(_dump(body))})
     if len(text) > MAX_JSON or len(tensors) > MAX_TENSORS:
         raise UserError(
-            f"the model is too large to store: {len(text):,} bytes of JSON (at most {MAX_JSON:,}), "
-            f"{len(tensors):,} of arrays (at most {MAX_TENSORS:,}); fit it on fewer rows"
+            f"the model is too large to store: {len(text):,} bytes of JSON (at most {MAX_JSON:,}) "
+            f"and {len(tensors):,} bytes of arrays (at most {MAX_TENSORS:,}); fit it on fewer rows"
         )
     try:
         _check_target(folder)
@@ -75,16 +83,16 @@ def write(folder: str | os.PathLike[str], meta: dict[str, Any], arrays: Arrays) 
 
 
 def _check_target(folder: Path) -> None:
-    """Only an empty folder, or one that holds a model and nothing else, is written over."""
+    """Raise UserError unless the folder is new, empty, or holds a model and nothing else."""
     if not os.path.lexists(folder):
         return
     if not folder.is_dir():
-        raise UserError(f"{folder} is a file; give a folder to save the model to")
+        raise UserError(f"{folder} is a file; give a folder to save the model in")
     held = sorted(os.listdir(folder))
     if held and not (set(held) <= {JSON_NAME, TENSORS_NAME} and _is_ours(folder / JSON_NAME)):
         raise UserError(
-            f"{folder} is no genrecourse model (it holds {_some(held)}), so it is not written "
-            "over; give another folder, or empty this one"
+            f"{folder} is not a genrecourse model (it holds {_some(held)}), so it is not "
+            "overwritten; give another folder, or empty this one"
         )
 
 
@@ -97,7 +105,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _write_whole(folder: Path, files: dict[str, bytes]) -> None:
-    """Into a new folder beside the old one, on the disk before it takes the old one's name."""
+    """Write the files to a new folder beside the old one, then rename it to the old one's name."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     mark = uuid.uuid4().hex[:12]
     new, old = (folder.with_name(f".{folder.name}.{mark}.{age}") for age in ("new", "old"))
@@ -131,7 +139,7 @@ def _swap(new: Path, folder: Path, old: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """A new name is safe only when its folder is on the disk; not every system has such a call."""
+    """Flush a folder to the disk, so that new names in it survive a crash, if the system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -144,67 +152,87 @@ def _sync(folder: Path) -> None:
 
 
 def read(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """What `write` was given. Sizes and checksums are verified before anything is made of it."""
+    """Return the dict and the arrays that `write` was given, in the current format.
+
+    Sizes and checksums are checked before the content is used. Raises UserError if the folder holds
+    no model, a damaged one, or one of a newer format.
+
+    Examples:
+        >>> write("my-model", {"method": "nnr"}, {})
+        >>> read("my-model")
+        ({'method': 'nnr'}, {})
+        >>> read("nowhere")
+        Traceback (most recent call last):
+        ...
+        genrecourse.errors.UserError: the model folder nowhere does not exist; ...
+    """
     folder = Path(folder)
-    if not os.path.isdir(folder):  # which, unlike Path.is_dir, has an answer for every path
+    if not os.path.isdir(folder):  # Path.is_dir raises for some paths
         what = "is a file" if os.path.exists(folder) else "does not exist"
         raise UserError(
-            f"the model folder {folder} {what}; give the one that 'genrecourse fit' or save() wrote"
+            f"the model folder {folder} {what}; give the folder that 'genrecourse fit' or save() "
+            "wrote"
         )
     content = _parse(folder / JSON_NAME)
     path, claim = folder / TENSORS_NAME, content["tensors"]
     data = _read_file(path, MAX_TENSORS, claim["bytes"])
     _check_sum(path, _sha256(data), claim["sha256"])
-    return content["meta"], _arrays(path, data)
+    return migrate(content["meta"], _arrays(path, data), content["version"])
 
 
 def _parse(path: Path) -> dict[str, Any]:
-    """The JSON's content, once it is ours, of a version we know, and as it was written."""
+    """Return the content of model.json. Raises UserError if it is not one, is of an unknown
+    version, or was changed."""
     data = _read_file(path, MAX_JSON)
     try:
         content = json.loads(data.decode("ascii"))
         canonical = _dump(content)
     except (ValueError, RecursionError) as error:
-        said = "nested too deeply" if isinstance(error, RecursionError) else short(error)
-        raise UserError(f"{path} is not a model's JSON ({said}); {AGAIN}") from None
+        problem = "nested too deeply" if isinstance(error, RecursionError) else short(error)
+        raise UserError(f"{path} is not the JSON of a model ({problem}); {AGAIN}") from None
     seen = content.get("format") if isinstance(content, dict) else type(content).__name__
     if seen != FORMAT:
         raise UserError(
-            f"{path} is no genrecourse model: its format is {short(repr(seen))}, not '{FORMAT}'"
+            f"{path} is not a genrecourse model: its format is {short(repr(seen))}, not "
+            f"'{FORMAT}'; give a folder that save() wrote"
         )
     number = content.get("version")
-    if type(number) is int and number > FORMAT_VERSION:
+    is_number = type(number) is int  # True == 1, but is no version
+    if is_number and number > FORMAT_VERSION:
         raise UserError(
-            f"{path} was written by a newer genrecourse (format {short(number)}, this one reads "
-            f"{FORMAT_VERSION}): upgrade genrecourse"
+            f"{path} was written by a newer genrecourse (format {short(number)}; this version "
+            f"reads formats up to {FORMAT_VERSION}); upgrade genrecourse"
         )
-    if number != FORMAT_VERSION or set(content) != KEYS:
+    if not (is_number and number >= 1) or set(content) != KEYS:
         raise UserError(
-            f"{path} is no genrecourse model: format version {short(repr(number))} with the "
-            f"entries {_some(content)}; {AGAIN}"
+            f"{path} is not a genrecourse model: it has the format version {short(repr(number))} "
+            f"and the entries {_some(content)}; {AGAIN}"
         )
     recorded = content.pop("sha256")
     _check_sum(path, _sha256(_dump(content)), recorded)
-    _check_sum(path, _sha256(data), _sha256(canonical))  # not even a space was added
+    _check_sum(path, _sha256(data), _sha256(canonical))  # an added space counts as a change
     claim = content["tensors"]
     if not (isinstance(claim, dict) and set(claim) == {"bytes", "sha256"}):
-        raise UserError(f"{path} says {short(repr(claim))} of the tensors, not their size and sum")
+        raise UserError(
+            f"{path} should hold the size and checksum of the tensors, but holds "
+            f"{short(repr(claim))}; {AGAIN}"
+        )
     return dict(content)
 
 
 def _read_file(path: Path, most: int, exactly: Any = None) -> bytes:
-    """A plain file of a model, its size known to be sane before it is read."""
+    """Return the content of a regular file of at most `most` bytes; the size is checked first."""
     try:
         if path.is_symlink():
             raise UserError(f"{path} is a symbolic link; copy the file itself into the folder")
         if not path.is_file():
             what = "is not a file" if path.exists() else "is missing"
-            raise UserError(f"{path} {what}, so this is no whole genrecourse model; {AGAIN}")
+            raise UserError(f"{path} {what}, so the model is incomplete; {AGAIN}")
         size = path.stat().st_size
         if exactly is not None and size != exactly:
             raise UserError(f"{path} has {size:,} bytes, but {short(exactly)} were saved; {AGAIN}")
         if size > most:
-            raise UserError(f"{path} has {size:,} bytes, more than a model's {most:,}; {AGAIN}")
+            raise UserError(f"{path} has {size:,} bytes, but a model has at most {most:,}; {AGAIN}")
         with open(path, "rb") as file:
             return file.read(size)
     except OSError as error:
@@ -212,14 +240,14 @@ def _read_file(path: Path, most: int, exactly: Any = None) -> bytes:
 
 
 def _arrays(path: Path, data: bytes) -> Arrays:
-    # the header's length comes first, 8 bytes: a claim to be checked like any other
+    # the first 8 bytes hold the length of the header, which may be wrong
     header = int.from_bytes(data[:8], "little")
     if len(data) < 8 or header > len(data) - 8:
         raise UserError(
             f"{path} claims a header of {header:,} bytes in a file of {len(data):,}; {AGAIN}"
         )
     try:
-        # copied to memory of their own, since where an array starts can change a sum's last bit
+        # copy each array to its own memory: its alignment can change the last bit of a sum
         return {k: np.array(a) for k, a in safetensors.numpy.load(data).items()}
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is not a safetensors file ({short(error)}); {AGAIN}") from None
@@ -228,13 +256,13 @@ def _arrays(path: Path, data: bytes) -> Arrays:
 def _check_sum(path: Path, seen: str, recorded: Any) -> None:
     if seen != recorded:
         raise UserError(
-            f"{path} is not as it was saved (sha256 {seen[:12]}..., recorded "
-            f"{short(recorded)[:12]}...): it was damaged or edited; {AGAIN}"
+            f"{path} was damaged or edited after it was saved (its sha256 is {seen[:12]}..., "
+            f"recorded was {short(recorded)[:12]}...); {AGAIN}"
         )
 
 
 def _dump(content: Any) -> bytes:
-    """The one way in which some content is written, so that every other byte is an error."""
+    """Return content as JSON, always in the same bytes, so that every changed byte is found."""
     return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
@@ -243,7 +271,14 @@ def _sha256(data: bytes) -> str:
 
 
 def short(value: object) -> str:
-    """A stranger's value, fit for one sentence."""
+    """Return an unknown value as text on one line, of at most 80 characters, for a message.
+
+    Examples:
+        >>> short("two\\nlines")
+        'two lines'
+        >>> len(short("x" * 1000))
+        80
+    """
     text = " ".join(str(value).split())
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -257,7 +292,15 @@ def _some(names: Any) -> str:
 
 
 def pack(value: Any) -> Any:
-    """A Python value as strict JSON; what JSON lacks is a dict with one key that starts with $."""
+    """Return a Python value as strict JSON.
+
+    A type that JSON lacks becomes a dict with one key that starts with $. Raises UserError if a
+    value cannot be stored.
+
+    Examples:
+        >>> pack({"range": (0.0, float("inf")), "n": np.int64(3)})
+        {'range': {'$tuple': [0.0, {'$float': 'inf'}]}, 'n': 3}
+    """
     value = plain(value)
     if isinstance(value, np.ndarray):
         value = value.tolist()
@@ -282,7 +325,12 @@ def pack(value: Any) -> Any:
 
 
 def unpack(value: Any) -> Any:
-    """The inverse of `pack`."""
+    """Return the Python value that `pack` turned into JSON.
+
+    Examples:
+        >>> unpack({"range": {"$tuple": [0.0, {"$float": "inf"}]}})
+        {'range': (0.0, inf)}
+    """
     if isinstance(value, list):
         return [unpack(v) for v in value]
     if not isinstance(value, dict):
@@ -305,23 +353,49 @@ _MARKS: dict[str, Callable[[Any], Any]] = {
 
 
 def under(prefix: str, arrays: Arrays) -> Arrays:
-    """The arrays, each name begun with the prefix."""
+    """Return the arrays with a prefix before each name.
+
+    Examples:
+        >>> under("state", {"rows": np.zeros(2)})
+        {'state.rows': array([0., 0.])}
+    """
     return {f"{prefix}.{name}": array for name, array in arrays.items()}
 
 
 def within(prefix: str, arrays: Arrays) -> Arrays:
-    """The inverse of `under`: those whose names begin so, without it."""
+    """Return the arrays whose names have the prefix, without the prefix: the inverse of `under`.
+
+    Examples:
+        >>> within("state", {"state.rows": np.zeros(2), "other.rows": np.ones(2)})
+        {'rows': array([0., 0.])}
+    """
     start = f"{prefix}."
     return {k.removeprefix(start): a for k, a in arrays.items() if k.startswith(start)}
 
 
 def weights(module: nn.Module) -> Arrays:
+    """Return the weights of a torch module as arrays by name.
+
+    Examples:
+        >>> {name: array.shape for name, array in weights(nn.Linear(3, 1)).items()}
+        {'weight': (1, 3), 'bias': (1,)}
+    """
     return {name: tensor.cpu().numpy() for name, tensor in module.state_dict().items()}
 
 
 def fill(module: nn.Module, arrays: Arrays) -> None:
-    """Give a module its weights. Made under `torch.device("meta")` it costs no random numbers, and
-    no memory but that of the weights in the file."""
+    """Set the weights of a module and switch it to evaluation.
+
+    Make the module under `torch.device("meta")`: then it draws no random numbers, and needs no
+    memory besides that of the arrays.
+
+    Examples:
+        >>> with torch.device("meta"):
+        ...     line = nn.Linear(1, 1)
+        >>> fill(line, {"weight": np.array([[2.0]]), "bias": np.array([1.0])})
+        >>> line(torch.tensor([3.0], dtype=torch.float64)).item()
+        7.0
+    """
     module.load_state_dict({k: torch.tensor(a) for k, a in arrays.items()}, assign=True)
     module.eval()
 
@@ -337,11 +411,24 @@ _STRING = {"python/NA", "python/nan", "pyarrow/NA", "pyarrow/nan"}
 
 
 def pack_table(X: pd.DataFrame) -> dict[str, Any]:
-    """A small table with its dtypes; the index is left out."""
+    """Return a small table with its dtypes as strict JSON, without its index.
+
+    Examples:
+        >>> pack_table(pd.DataFrame({"age": [30, 41]}))
+        {'age': {'dtype': 'int64', 'cells': [30, 41]}}
+    """
     return {name: _pack_column(X[name]) for name in X.columns}
 
 
 def unpack_table(packed: dict[str, Any]) -> pd.DataFrame:
+    """Return the table that `pack_table` turned into JSON.
+
+    Examples:
+        >>> unpack_table({"age": {"dtype": "Int16", "cells": [30, None]}})
+            age
+        0    30
+        1  <NA>
+    """
     return pd.DataFrame({name: _unpack_column(column) for name, column in packed.items()})
 
 
@@ -363,7 +450,8 @@ def _unpack_column(packed: dict[str, Any]) -> pd.Series:
 
 
 def _dtype_name(column: pd.Series) -> str:
-    """pandas' own name, unless two dtypes share it (a text's) or it is pyarrow's."""
+    """Return a name for the dtype: pandas' own, except for texts and pyarrow's dtypes, whose names
+    are not unique."""
     dtype = column.dtype
     if isinstance(dtype, pd.StringDtype):
         return f"string/{dtype.storage}/{'NA' if dtype.na_value is pd.NA else 'nan'}"
@@ -371,14 +459,14 @@ def _dtype_name(column: pd.Series) -> str:
         return f"arrow/{dtype.pyarrow_dtype}"
     if str(dtype) not in _PANDAS:
         raise UserError(
-            f"column '{column.name}' has dtype {dtype}, which a model file cannot hold; convert it "
-            "(to float64, for example) and fit again"
+            f"column '{column.name}' has dtype {dtype}, which a model file cannot store; convert "
+            "it (to float64, for example) and fit again"
         )
     return str(dtype)
 
 
 def _dtype(name: str) -> Any:
-    """Looked up among the dtypes that `_dtype_name` gives: a file cannot name any other."""
+    """Return the dtype that `_dtype_name` gave this name. A file cannot name any other dtype."""
     kind, _, rest = name.partition("/")
     if kind == "string" and rest in _STRING:
         return _string_dtype(*rest.split("/"))
@@ -386,14 +474,16 @@ def _dtype(name: str) -> Any:
         return _arrow_dtype(rest)
     if name in _PANDAS:
         return pd.api.types.pandas_dtype(name)
-    raise UserError(f"the model file names the dtype {short(repr(name))}, which it cannot hold")
+    raise UserError(
+        f"the model file names the dtype {short(repr(name))}, which no model file stores; {AGAIN}"
+    )
 
 
 def _string_dtype(storage: str, missing: str) -> Any:
     kept = {} if missing == "NA" else {"na_value": np.nan}
     try:
         return pd.StringDtype(storage, **kept)
-    except ImportError:  # the same texts, without the pyarrow of the machine that saved them
+    except ImportError:  # pyarrow is missing here; this dtype holds the same texts without it
         return pd.StringDtype("python", **kept)
 
 
@@ -402,7 +492,7 @@ def _arrow_dtype(name: str) -> Any:
         import pyarrow
     except ImportError:
         raise UserError(
-            f"the model was fitted on columns of pyarrow's type '{name}': install pyarrow to load "
+            f"the model was fitted on columns of pyarrow's type '{name}'; install pyarrow to load "
             "it"
         ) from None
     return pd.ArrowDtype(pyarrow.type_for_alias(name))
@@ -412,25 +502,61 @@ def _arrow_dtype(name: str) -> Any:
 
 
 def pack_schema(schema: Schema) -> Any:
+    """Return a schema as strict JSON, without the fields that have their default value.
+
+    Examples:
+        >>> schema = Schema(features=[{"name": "age", "kind": "number"}])
+        >>> pack_schema(schema)
+        {'features': {'$tuple': [{'name': 'age', 'kind': 'number'}]}}
+    """
     return pack(schema.model_dump(exclude_defaults=True))
 
 
 def unpack_schema(packed: Any) -> Schema:
+    """Return the schema that `pack_schema` turned into JSON.
+
+    Examples:
+        >>> unpack_schema({"features": [{"name": "age", "kind": "number"}]}).names
+        ['age']
+    """
     return Schema.model_validate(unpack(packed))
 
 
 def pack_encoder(encoder: TableEncoder) -> dict[str, Any]:
+    """Return a fitted encoder as strict JSON: its schema and its blocks.
+
+    Examples:
+        >>> X = pd.DataFrame({"age": [30, 41]})
+        >>> packed = pack_encoder(TableEncoder(Schema.infer(X)).fit(X))
+        >>> packed["blocks"][0]["low"], packed["blocks"][0]["span"]
+        (30.0, 11.0)
+    """
     blocks = [pack(asdict(block)) for block in encoder.blocks]
     return {"schema": pack_schema(encoder.schema), "blocks": blocks}
 
 
 def unpack_encoder(packed: dict[str, Any]) -> TableEncoder:
+    """Return the encoder that `pack_encoder` turned into JSON.
+
+    Examples:
+        >>> X = pd.DataFrame({"age": [30, 41]})
+        >>> encoder = unpack_encoder(pack_encoder(TableEncoder(Schema.infer(X)).fit(X)))
+        >>> encoder.encode(X)
+        array([[0.],
+               [1.]])
+    """
     blocks = [Block(**unpack(block)) for block in packed["blocks"]]
     return TableEncoder.from_blocks(unpack_schema(packed["schema"]), blocks)
 
 
 def pack_classifier(h: Classifier) -> tuple[dict[str, Any], Arrays]:
-    """h's settings; its weights too if it is an MLP of ours. Any other model is never stored."""
+    """Return h's settings and its weights. Only the weights of the library's MLP are stored.
+
+    Examples:
+        >>> packed, arrays = pack_classifier(Classifier(lambda X: X["age"] / 100, cutoff=0.4))
+        >>> packed["kind"], packed["cutoff"], arrays
+        ('function', 0.4, {})
+    """
     ours = type(h.model) is MLP and h.encoder is not None
     packed = {
         "kind": type(h.model).__name__,
@@ -450,14 +576,30 @@ def _hidden(model: MLP) -> list[int]:
 def unpack_classifier(
     packed: dict[str, Any], arrays: Arrays, given: Any, rows: pd.DataFrame, scores: Array
 ) -> Classifier:
-    """h: the one stored, or the one given again, which must score the probe rows as it did."""
+    """Return h: the stored one, or the given one if it scores the stored rows as the old one did.
+
+    Args:
+        packed: h's settings, from `pack_classifier`.
+        arrays: h's weights, from `pack_classifier`.
+        given: the user's model; None: the stored one.
+        rows: some training rows.
+        scores: h's scores of these rows when the method was fitted.
+
+    Examples:
+        >>> def h(X):
+        ...     return X["age"].to_numpy() / 100
+        >>> packed, arrays = pack_classifier(Classifier(h, cutoff=0.4))
+        >>> rows = pd.DataFrame({"age": [30, 41]})
+        >>> unpack_classifier(packed, arrays, h, rows, np.array([0.3, 0.41])).accepts(rows)
+        array([False,  True])
+    """
     settings = {name: unpack(packed[name]) for name in ("favourable", "cutoff", "score_range")}
     encoder = None if packed["encoder"] is None else unpack_encoder(packed["encoder"])
     if given is None or (isinstance(given, Classifier) and not given.is_fitted):
         if packed["hidden"] is None or encoder is None:
             raise UserError(
-                f"the method was fitted around a {short(packed['kind'])}, which a model file does "
-                "not hold: give it again, --classifier MODULE:NAME on the command line, "
+                f"the method was fitted with a {short(packed['kind'])}, which a model file does "
+                "not store; give it again with --classifier MODULE:NAME on the command line, or "
                 "load(folder, classifier=model) in Python"
             )
         with torch.device("meta"):
@@ -469,8 +611,8 @@ def unpack_classifier(
     for name in ("cutoff", "score_range"):
         if getattr(given, name) != settings[name]:
             raise UserError(
-                f"the method was fitted around a classifier with {name} {settings[name]}, but the "
-                f"one given has {name} {getattr(given, name)}; give {name}={settings[name]}, or "
+                f"the method was fitted with a classifier with {name} {settings[name]}, but the "
+                f"given one has {name} {getattr(given, name)}; give {name}={settings[name]}, or "
                 "fit the method again"
             )
     _recognise(given, packed["kind"], rows, scores)
@@ -478,20 +620,21 @@ def unpack_classifier(
 
 
 def _recognise(h: Classifier, kind: str, rows: pd.DataFrame, scores: Array) -> None:
-    """Refuse a model that is not the one the method was fitted around."""
+    """Raise UserError unless h gives the stored rows the scores that the method was fitted with."""
     try:
         seen = h.score(rows)
-    except Exception as error:  # whatever a stranger's model may raise
+    except Exception as error:  # a user's model may raise anything
         raise UserError(
-            f"the classifier given, a {type(h.model).__name__}, cannot score the rows that the "
-            f"method's own, a {short(kind)}, was fitted on: {short(error)}"
+            f"the given classifier, a {type(h.model).__name__}, cannot score the stored rows, "
+            f"which a {short(kind)} scored when the method was fitted ({short(error)}); give the "
+            "same model"
         ) from None
     low, high = h.score_range
     gap = np.abs(seen - scores)
     differ = gap > SAME_SCORE * (high - low)
     if differ.any():
         raise UserError(
-            "the classifier given is not the one that the method was fitted around: it scores "
+            "the given classifier is not the one that the method was fitted with: it scores "
             f"{int(differ.sum())} of {len(rows)} stored rows differently, by up to "
             f"{gap.max():.3g}; give the same model, or fit the method again"
         )

@@ -1,8 +1,8 @@
-"""Classifier: any model as h, the score of the favourable outcome, with its cutoff.
+"""Classifier: wraps any model as h, the score of the favourable outcome, with a cutoff.
 
-h may be a fitted scikit-learn estimator or Pipeline, an xgboost or lightgbm model, a torch module
-or a plain function of a DataFrame. `Classifier()` with no model stands for the paper's own setting,
-where the decision model is hidden: `fit_mlp` learns its stand-in from examples.
+The model may be a fitted scikit-learn estimator or Pipeline, an xgboost or lightgbm model, a torch
+module or a function of a DataFrame. `Classifier()` without a model is the paper's setting, in which
+the decision model is hidden: `fit_mlp` then learns a substitute from examples.
 """
 
 from __future__ import annotations
@@ -21,20 +21,28 @@ from genrecourse.model.training import TrainingPlan, train
 from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.table.schema import Schema, plain
 
-SCORE_CHUNK = 65_536  # rows a model scores at once: bounds memory, not results
+SCORE_CHUNK = 65_536  # rows that a model scores at once: limits the memory, changes no result
 
 
 class Classifier:
-    """h(x): the score of the favourable outcome. Accepted means score > cutoff.
+    """h(x): returns the score of the favourable outcome. h accepts x if score > cutoff.
 
-    Parameters
-    ----------
-    model: anything of the kinds named above, already fitted; None: trained when a method is fitted.
-    favourable: the label, or a set of labels, of the favourable outcome; None: 1 of {0, 1}.
-    cutoff: the score above which a person is accepted, in the model's own scale.
-    score_range: the ends of that scale, (300, 850) for a credit score; confidence is relative to
-        it: 0 at the lower end, 0.5 at the cutoff, 1 at the upper end.
-    encoder: for a torch module that reads a TableEncoder's Z; None: it reads X's columns as floats.
+    Args:
+        model: a fitted scikit-learn, xgboost, lightgbm or torch model, or a function of a
+            DataFrame. None: a network is trained when a method is fitted.
+        favourable: the label, or a set of labels, of the favourable outcome. None: the 1 of {0, 1}.
+        cutoff: the score above which a person is accepted, on the model's own scale.
+        score_range: the lowest and highest score, for example (300, 850) for a credit score.
+        encoder: for a torch module that reads the Z of a TableEncoder. None: a torch module reads
+            the columns of X as floats.
+
+    Examples:
+        >>> X = pd.DataFrame({"income": [10.0, 40.0, 80.0]})
+        >>> h = Classifier(lambda X: X["income"].to_numpy() / 100, cutoff=0.5)
+        >>> h.score(X)
+        array([0.1, 0.4, 0.8])
+        >>> h.accepts(X)
+        array([False, False,  True])
     """
 
     def __init__(
@@ -49,9 +57,9 @@ class Classifier:
         low, high = score_range
         if not low < cutoff < high:
             raise UserError(
-                f"the cutoff {cutoff} lies outside the score range {score_range}; "
-                "say the lowest and highest of your model's scores: score_range=(300, 850), or "
-                "--score-range 300,850"
+                f"the cutoff {cutoff} is not inside the score range {score_range}; give the "
+                "lowest and highest score of your model, for example score_range=(300, 850) in "
+                "Python or --score-range 300,850 on the command line"
             )
         self.model = model
         self.favourable = favourable
@@ -60,7 +68,7 @@ class Classifier:
         self.encoder = encoder
 
     def __sklearn_clone__(self) -> Classifier:
-        return self  # a fitted model stays fitted
+        return self  # scikit-learn's clone would drop what the model learned
 
     def __repr__(self) -> str:
         model = type(self.model).__name__ if self.model is not None else "to be trained"
@@ -68,27 +76,31 @@ class Classifier:
 
     @classmethod
     def wrap(cls, model: Any) -> Classifier:
-        """A Classifier as it is; any other model, or None, with the default cutoff."""
+        """Return a Classifier unchanged; wrap any other model, or None, with default settings."""
         return model if isinstance(model, Classifier) else cls(model)
 
     @property
     def is_fitted(self) -> bool:
+        """Whether there is a model; if not, a method trains one when it is fitted."""
         return self.model is not None
 
     # ---- scores -----------------------------------------------------------------------------
 
     def score(self, X: pd.DataFrame) -> Array:
-        """(n,) scores of the favourable outcome, checked; a model is never asked about no rows."""
+        """Return (n,) scores of the favourable outcome. Raises UserError if a score is invalid.
+
+        The model is not called if X has no rows.
+        """
         predict = self._predictor()
         chunks = [X.iloc[i : i + SCORE_CHUNK] for i in range(0, len(X), SCORE_CHUNK)]
         scores = [self._checked(predict(chunk), len(chunk)) for chunk in chunks]
         return np.concatenate([np.zeros(0), *scores])
 
     def score_encoded(self, Z: Array, encoder: TableEncoder, like: pd.DataFrame) -> Array:
-        """Scores of rows of Z; `like` is any table with the user's dtypes, one row at least.
+        """Return (n,) scores of rows of Z.
 
-        A module that reads this encoder's Z is asked directly; any other model sees the rows in
-        original units, as it was trained.
+        A torch module that reads the Z of this encoder scores Z directly. Any other model scores
+        the rows in original units, with the dtypes of `like`, which needs at least one row.
         """
         if self.encoder is encoder and isinstance(self.model, nn.Module):
             chunks = [Z[i : i + SCORE_CHUNK] for i in range(0, len(Z), SCORE_CHUNK)]
@@ -97,22 +109,26 @@ class Classifier:
         return self.score(encoder.table(Z, like))
 
     def confidence(self, scores: Array) -> Array:
-        """Scores on one scale for every model: 0.5 at the cutoff, linear to 0 and 1 at the ends."""
+        """Return scores on a scale common to all models: 0 at the lower end of the score range, 0.5
+        at the cutoff, 1 at the upper end, and linear in between."""
         low, high = self.score_range
         below = 0.5 * (scores - low) / (self.cutoff - low)
         above = 0.5 + 0.5 * (scores - self.cutoff) / (high - self.cutoff)
         return np.where(scores > self.cutoff, above, below)
 
     def accepts(self, X: pd.DataFrame) -> np.ndarray:
+        """Return (n,) booleans: True if the score is above the cutoff."""
         return self.score(X) > self.cutoff
 
     # ---- labels -----------------------------------------------------------------------------
 
     def is_favourable(self, y: Any) -> np.ndarray:
-        """Outcomes as booleans; the favourable one is named, or is the 1 of {0, 1}."""
+        """Return (n,) booleans: True if the outcome is favourable."""
         outcomes = np.asarray(y)
         if outcomes.ndim != 1:
-            raise UserError(f"y has shape {outcomes.shape}; expected one outcome a row")
+            raise UserError(
+                f"y has shape {outcomes.shape}; give one outcome for each row, of shape (n,)"
+            )
         labels = pd.Series(outcomes)
         if labels.isna().any():
             gaps = counted(int(labels.isna().sum()), "missing outcome")
@@ -126,26 +142,28 @@ class Classifier:
             if set(seen) <= {0, 1}:
                 return {1}
             raise UserError(
-                f"{where} has the outcomes {sorted(seen, key=str)}: say which is favourable, "
-                f"for example --favourable {seen[0]} on the command line, favourable={seen[0]!r} "
-                "in Python or in a policy"
+                f"{where} has the outcomes {sorted(seen, key=str)}: name the favourable one, for "
+                f"example --favourable {seen[0]} on the command line, favourable={seen[0]!r} in "
+                "Python or in a policy"
             )
         several = isinstance(self.favourable, set | frozenset | list | tuple)
         wanted = set(self.favourable) if several else {self.favourable}
         unknown = [v for v in wanted if v not in seen]
         if unknown and len(unknown) == len(wanted):
             raise UserError(
-                f"the favourable outcome {self.favourable!r} is none of those in {where}: "
-                f"{sorted(seen, key=str)}"
+                f"the favourable outcome {self.favourable!r} does not occur in {where}; name one "
+                f"of {sorted(seen, key=str)}"
             )
         return wanted
 
-    # ---- one way in for each kind of model ----------------------------------------------------
+    # ---- how each kind of model is called -----------------------------------------------------
 
     def _predictor(self) -> Callable[[pd.DataFrame], Array]:
         model = self.model
         if model is None:
-            raise UserError("this Classifier has no model yet; fit a method with it first")
+            raise UserError(
+                "this Classifier has no model yet; fit a method with it, which trains one"
+            )
         if hasattr(model, "predict_proba"):
             return self._predict_proba
         if isinstance(model, nn.Module):
@@ -157,8 +175,8 @@ class Classifier:
         if callable(model):
             return lambda X: np.asarray(model(X))
         raise UserError(
-            f"a {type(model).__name__} cannot score people: it needs predict_proba, or be a torch "
-            "module, or a function of a DataFrame"
+            f"a {type(model).__name__} cannot score people; give a model with predict_proba, a "
+            "torch module or a function of a DataFrame"
         )
 
     def _predict_proba(self, X: pd.DataFrame) -> Array:
@@ -166,13 +184,13 @@ class Classifier:
             proba = np.asarray(self.model.predict_proba(X))
         except Exception as error:
             if type(error).__name__ == "NotFittedError":
-                raise UserError(f"the classifier is not fitted yet: {error}") from None
+                raise UserError(f"the classifier is not fitted; fit it first: {error}") from None
             raise
         classes = [plain(c) for c in getattr(self.model, "classes_", range(proba.shape[-1]))]
         if proba.ndim != 2 or proba.shape != (len(X), len(classes)):
             raise UserError(
-                f"predict_proba gave shape {proba.shape} for {len(X)} rows and {len(classes)} "
-                "classes; expected one column a class"
+                f"predict_proba returned shape {proba.shape} for {len(X)} rows and {len(classes)} "
+                "classes; it should return one column for each class"
             )
         wanted = self._favourable_set(classes, "the classifier")
         return np.asarray(proba[:, [c in wanted for c in classes]].sum(axis=1), dtype=np.float64)
@@ -183,8 +201,8 @@ class Classifier:
         text = [c for c in X.columns if not pd.api.types.is_numeric_dtype(X[c].dtype)]
         if text:
             raise UserError(
-                f"a torch module reads numbers, but {text} are not; pass encoder=TableEncoder(...) "
-                "or wrap the module in a function of a DataFrame"
+                f"a torch module reads numbers, but the columns {text} hold none; pass "
+                "encoder=TableEncoder(...) or wrap the module in a function of a DataFrame"
             )
         return _run_module(self.model, X.to_numpy(dtype=np.float64))
 
@@ -192,25 +210,28 @@ class Classifier:
         try:
             scores = np.asarray(scores, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise UserError(f"the classifier gave no numbers: {error}; it must score") from None
+            raise UserError(
+                f"the classifier returned no numbers: {error}; it must return a score for each row"
+            ) from None
         if scores.ndim == 2 and scores.shape[1] == 1:
             scores = scores[:, 0]
         if scores.shape != (n,):
             raise UserError(
-                f"the classifier gave shape {scores.shape} for {n} rows; expected ({n},): one "
-                "score of the favourable outcome a row"
+                f"the classifier returned shape {scores.shape} for {n} rows; it should return "
+                f"({n},), one score of the favourable outcome for each row"
             )
         if np.isnan(scores).any():
             raise UserError(
-                f"the classifier gave NaN for {int(np.isnan(scores).sum())} of {n} rows; it must "
-                "score every row, those with missing values too"
+                f"the classifier returned NaN for {int(np.isnan(scores).sum())} of {n} rows; it "
+                "must score every row, also rows with missing values"
             )
         low, high = self.score_range
         bad = ~((scores >= low - 1e-6) & (scores <= high + 1e-6))
         if bad.any():
             raise UserError(
-                f"the classifier gave the score {scores[bad.argmax()]} outside {self.score_range}; "
-                "logits need a sigmoid, and another scale score_range=(lowest, highest)"
+                f"the classifier returned the score {scores[bad.argmax()]}, which is outside "
+                f"{self.score_range}; apply a sigmoid if scores are logits, or set "
+                "score_range=(lowest, highest) if they have another scale"
             )
         return scores
 
@@ -231,17 +252,28 @@ def _run_module(module: nn.Module, Z: Array) -> Array:
 
 @dataclass(frozen=True)
 class MLPConfig:
-    """The paper's h: ReLU, 10-10-10, Adam 1e-3, 100 epochs, batch 64."""
+    """Settings of the network that `fit_mlp` trains. The defaults are the paper's.
+
+    Examples:
+        >>> MLPConfig(epochs=20).hidden
+        (10, 10, 10)
+    """
 
     hidden: tuple[int, ...] = (10, 10, 10)
     lr: float = 1e-3
     epochs: int = 100
     batch_size: int = 64
-    balanced: bool = True  # weigh the classes equally
+    balanced: bool = True  # give both classes the same total weight
 
 
 class MLP(nn.Module):
-    """(n, D) -> (n,) probabilities of the favourable outcome."""
+    """A network with ReLU layers: (n, D) -> (n,) probabilities of the favourable outcome.
+
+    Examples:
+        >>> h = MLP(n_inputs=3, hidden=(4,))
+        >>> h(torch.zeros(5, 3)).shape
+        torch.Size([5])
+    """
 
     def __init__(self, n_inputs: int, hidden: tuple[int, ...]):
         super().__init__()
@@ -252,6 +284,7 @@ class MLP(nn.Module):
         self.layers = nn.Sequential(*layers, nn.Linear(n_inputs, 1), nn.Flatten(0))
 
     def logits(self, Z: torch.Tensor) -> torch.Tensor:
+        """Return (n,) log odds of the favourable outcome."""
         return self.layers(Z)
 
     def forward(self, Z: torch.Tensor) -> torch.Tensor:
@@ -269,19 +302,38 @@ def fit_mlp(
     seed: int = 0,
     progress: bool = False,
 ) -> Classifier:
-    """Learn h from examples: binary cross-entropy on the outcomes seen.
+    """Train h on examples, with the binary cross-entropy of the outcomes as the loss.
 
-    Protected features are not read: nothing comes in from their columns.
+    The network cannot read protected features: the weights of their columns are zero.
+
+    Args:
+        X: the training table.
+        y: the outcome of each row.
+        schema: the features of X.
+        config: the settings of the network; None: the paper's.
+        favourable: the favourable label, as in `Classifier`.
+        cutoff: the cutoff of the classifier.
+        seed: decides the first weights and the order of the rows.
+        progress: whether to show a progress bar.
+
+    Examples:
+        >>> X = pd.DataFrame({"income": range(40)})
+        >>> config = MLPConfig(epochs=100, lr=0.02, batch_size=8)
+        >>> h = fit_mlp(X, X["income"] >= 20, Schema.infer(X), config=config)
+        >>> h.accepts(X.iloc[[0, 39]])
+        array([False,  True])
     """
     config = config or MLPConfig()
     label = Classifier(favourable=favourable).is_favourable(y)
     if label.all() or not label.any():
         raise UserError(
             f"y has {counted(int(label.sum()), 'favourable outcome')} in "
-            f"{counted(len(label), 'row')}; a classifier needs both outcomes to learn from"
+            f"{counted(len(label), 'row')}; a classifier needs rows of both outcomes"
         )
     if len(label) != len(X):
-        raise UserError(f"X has {len(X)} rows but y has {len(label)}")
+        raise UserError(
+            f"X has {len(X)} rows but y has {len(label)}; give one outcome for each row"
+        )
     encoder = TableEncoder(schema).fit(X)
     Z = torch.as_tensor(encoder.encode(X), dtype=torch.float32)
     target = torch.as_tensor(label, dtype=torch.float32)
@@ -293,7 +345,7 @@ def fit_mlp(
     first = next(layer for layer in model.layers if isinstance(layer, nn.Linear))
     for feature, block in zip(schema, encoder.blocks, strict=True):
         if feature.role == "protected":
-            Z[:, block.columns] = 0.0  # so that the weights stay as they are set here
+            Z[:, block.columns] = 0.0  # without input the weights get no gradient and stay zero
             first.weight.data[:, block.columns] = 0.0
 
     def loss(rows: torch.Tensor) -> torch.Tensor:
@@ -310,7 +362,7 @@ def fit_mlp(
 
 
 def _epochs(n: int, batch_size: int, seed: int) -> Any:
-    """Shuffled row numbers, one epoch after the other, without end."""
+    """Yield batches of shuffled row numbers, epoch after epoch, without end."""
     generator = torch.Generator().manual_seed(seed)
     while True:
         yield from torch.randperm(n, generator=generator).split(batch_size)

@@ -1,7 +1,8 @@
-"""The one training loop. It knows nothing of recourse: it serves h, R_theta, VAEs and diffusion.
+"""The training loop of every network in the library: h, R_theta, VAEs and diffusion models.
 
-The caller brings a module, a loss of one batch, batches without end and, if it wants early
-stopping, a held-out loss. The best weights by held-out loss are kept, Ctrl-C included.
+The caller passes a module, the loss of one batch, an endless iterator of batches and, for early
+stopping, a held-out loss. The loop keeps the weights with the best held-out loss, also if the user
+presses Ctrl-C.
 """
 
 from __future__ import annotations
@@ -19,28 +20,39 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How long and how fast to learn."""
+    """Settings of one training run: how many steps, and how large they are.
+
+    Examples:
+        >>> plan = TrainingPlan(steps=500, lr=0.01, patience=3)
+        >>> plan.schedule
+        'one-cycle'
+    """
 
     steps: int
     lr: float = 1e-3
     weight_decay: float = 0.0
     schedule: Literal["constant", "one-cycle"] = "one-cycle"
-    warmup: float = 0.1  # share of the steps in which a one-cycle rate rises
-    clip: float | None = None  # largest gradient norm
+    warmup: float = 0.1  # share of the steps in which the one-cycle rate rises
+    clip: float | None = None  # largest gradient norm; None: no limit
     eval_every: int = 100  # steps between two held-out losses; 0: never
-    patience: int | None = None  # held-out losses without a new best before stopping
+    patience: int | None = None  # stop after so many held-out losses without a new best
 
 
 @dataclass
 class TrainingReport:
-    """What happened: enough to draw the loss curve and to see why training ended."""
+    """The result of a training run: the loss curve, and why the training ended.
+
+    Examples:
+        >>> TrainingReport().ended
+        'done'
+    """
 
     steps: int = 0
     seconds: float = 0.0
     ended: Literal["done", "early-stop", "interrupted"] = "done"
     best_step: int = 0
     best_loss: float = float("inf")
-    curve: list[tuple[int, float, float]] = field(default_factory=list)  # step, train, held out
+    curve: list[tuple[int, float, float]] = field(default_factory=list)  # step, train, held-out
 
 
 def train(
@@ -53,7 +65,25 @@ def train(
     label: str = "training",
     progress: bool = False,
 ) -> TrainingReport:
-    """Minimise `loss` over `batches`; leave the best weights in `module`."""
+    """Minimise `loss` over `batches` and leave the best weights in `module`.
+
+    Args:
+        module: the network to train.
+        loss: returns the loss of one batch.
+        batches: an endless iterator of batches.
+        plan: the number of steps and their size.
+        held_out: returns the held-out loss; None: the running training loss is used instead.
+        label: the text beside the progress bar.
+        progress: whether to show a progress bar.
+
+    Examples:
+        >>> from itertools import repeat
+        >>> line, x = nn.Linear(1, 1, bias=False), torch.tensor([[1.0]])
+        >>> plan = TrainingPlan(steps=200, lr=0.1)
+        >>> report = train(line, lambda x: ((line(x) - 2 * x) ** 2).mean(), repeat(x), plan)
+        >>> report.steps, report.ended, round(line.weight.item(), 1)
+        (200, 'done', 2.0)
+    """
     optimizer = torch.optim.AdamW(
         module.parameters(), lr=plan.lr, weight_decay=plan.weight_decay, fused=True
     )
@@ -114,7 +144,7 @@ def _scheduler(
     if plan.schedule == "constant":
         return torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0)
     total, warmup = plan.steps + 1, plan.warmup
-    if warmup * total == 1:  # a rise of no steps, by which OneCycleLR would divide
+    if warmup * total == 1:  # the rate would rise in 0 steps, and OneCycleLR divides by that
         warmup = math.nextafter(warmup, 1.0)
     return torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=plan.lr, total_steps=total, pct_start=warmup
@@ -126,7 +156,7 @@ def _copy(module: nn.Module) -> dict[str, Tensor]:
 
 
 class _StepsBar:
-    """A rich progress bar with time left, or nothing at all."""
+    """A rich progress bar with the time left; shows nothing if `shown` is False."""
 
     def __init__(self, label: str, total: int, shown: bool):
         columns = (

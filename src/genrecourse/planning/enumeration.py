@@ -16,7 +16,7 @@ import pandas as pd
 from torch import nn
 
 from genrecourse.model.classifier import Classifier
-from genrecourse.rules.constraints import RuleBook
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder
 
@@ -156,12 +156,12 @@ class Enumeration:
     def __init__(
         self,
         X: pd.DataFrame,
-        menu: ObservedValues,
+        observed: ObservedValues,
         h: Classifier,
         encoder: TableEncoder,
         cost: Cost,
     ):
-        self.X, self.menu, self.h, self.encoder, self.cost = X, menu, h, encoder, cost
+        self.X, self.observed, self.h, self.encoder, self.cost = X, observed, h, encoder, cost
         self.F = encoder.features(X)
         self.reads_Z = h.encoder is encoder and isinstance(h.model, nn.Module)
 
@@ -189,7 +189,7 @@ class Enumeration:
                 part, singles, most[i : i + PEOPLE], strict=True
             ):
                 moves, most_values, is_all = _moves(single, limit, touching)
-                is_all &= whole and not self.menu.cut[single.feature].any()
+                is_all &= whole and not self.observed.cut[single.feature].any()
                 batch.append(_Asked(int(person), moves, most_values, is_all))
                 if sum(len(each.moves) for each in batch) >= BATCH:
                     found += self._accepted(rules, batch)
@@ -199,7 +199,7 @@ class Enumeration:
     def may_change(self, rules: RuleBook, people: np.ndarray) -> np.ndarray:
         """Return (len(people),) booleans: the rules allow the person to change something."""
         mine, answer = rules.take(people), np.zeros(len(people), dtype=bool)
-        for j in range(len(self.menu.values)):
+        for j in range(len(self.observed.values)):
             open_ = self._open(mine, people, j)[0]
             answer |= np.array([len(each) > 0 for each in open_], dtype=bool)
         return answer
@@ -216,7 +216,7 @@ class Enumeration:
         none of these for a number, the ends of the allowed range and some values in between are
         used; then the list is not complete.
         """
-        seen, (named, given) = self.menu.values[j], rules.named(j)
+        seen, (named, given) = self.observed.values[j], rules.named(j)
         values = np.unique(np.concatenate([seen, named]))
         own, others = self.F[people, j][:, None], values[None, :]
         same = (
@@ -246,7 +246,7 @@ class Enumeration:
 
     def _singles(self, rules: RuleBook, people: np.ndarray) -> Iterator[tuple[Moves, bool]]:
         """Yield the single changes of each person, and whether they cover all values."""
-        open_ = [self._open(rules, people, j) for j in range(len(self.menu.values))]
+        open_ = [self._open(rules, people, j) for j in range(len(self.observed.values))]
         some_between = np.any([between for _, between in open_], axis=0)
         for place, person in enumerate(people):
             values = [theirs[place] for theirs, _ in open_]
@@ -264,7 +264,7 @@ class Enumeration:
         sizes = [len(each.moves) for each in batch]
         person = np.repeat([each.person for each in batch], sizes)
         F_plus = np.concatenate([each.moves.rows(self.F[each.person]) for each in batch])
-        F_plus = rules.take(person).settle(self.F[person], F_plus)
+        F_plus = rules.take(person).with_derived(self.F[person], F_plus)
         ok = np.flatnonzero(self._h_accepts(person, F_plus))
         ok = ok[rules.take(person[ok]).feasible(self.F[person[ok]], F_plus[ok])]
         starts = np.cumsum([0, *sizes])

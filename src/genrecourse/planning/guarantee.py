@@ -14,15 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from genrecourse.model.classifier import Classifier
 from genrecourse.planning.diversity import pick_diverse
 from genrecourse.planning.enumeration import Enumeration, EnumerationResult, ObservedValues
 from genrecourse.planning.plans import BlockingRule, Change, Evidence, Plan, Plans, Row, cell_value
 from genrecourse.planning.wording import Wording
-from genrecourse.rules.constraints import RuleBook
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.problem import Problem
 from genrecourse.rules.relaxations import RelaxedRule
-from genrecourse.table.cost import Cost
-from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder, unchanged
+from genrecourse.table.encoding import TOLERANCE, Array, unchanged
 from genrecourse.table.schema import plain
 
 WEIGHED = 16  # sets of features per person that `try_all` returns, the cheapest ones
@@ -95,21 +94,18 @@ class PlanChecker:
     def __init__(
         self,
         X: pd.DataFrame,
-        *,
-        menu: ObservedValues,
-        h: Classifier,
-        encoder: TableEncoder,
-        cost: Cost,
+        problem: Problem,
+        observed: ObservedValues,
         rules: RuleBook,
         relaxed: Callable[[], Sequence[RelaxedRule]],
     ):
-        self.X, self.h, self.encoder, self.cost, self.rules = X, h, encoder, cost, rules
-        self.relaxed = relaxed
-        self.follows = np.array([feature.follows for feature in encoder.schema])
-        self.trial = Enumeration(X, menu, h, encoder, cost)
+        self.X, self.rules, self.relaxed = X, rules, relaxed
+        self.h, self.encoder, self.cost = problem.classifier, problem.encoder, problem.cost
+        self.follows = problem.rules.derived.mask
+        self.trial = Enumeration(X, observed, self.h, self.encoder, self.cost)
         self.F = self.trial.F
-        self.score = h.score(X)
-        self.rejected = np.flatnonzero(self.score <= h.cutoff)
+        self.score = self.h.score(X)
+        self.rejected = np.flatnonzero(self.score <= self.h.cutoff)
 
     def check(self, person: np.ndarray, F_plus: Array, rules: RuleBook | None = None) -> Checked:
         """Decode, score and check candidates F_plus (m, d) for the people at these positions.
@@ -123,7 +119,7 @@ class PlanChecker:
             nowhere = nothing > 0
             return Checked(person, self.X.iloc[:0], nothing, nowhere, nowhere, none, none, no, no)
         mine, before = rules.take(person), self.F[person]
-        settled = mine.settle(before, F_plus)
+        settled = mine.with_derived(before, F_plus)
         # a formula without a value cannot be decoded: use x itself, which never counts as a plan
         lost = (np.isnan(settled) & ~np.isnan(before)).any(axis=1, keepdims=True)
         table = self.trial.decoded(person, np.where(lost, before, settled))
@@ -228,24 +224,22 @@ class PlanChecker:
 class Candidates:
     """The candidates of a method for the people whom h rejects, in their order.
 
-    `worth`, `reason` and `log_prob` take the positions of people in the table first.
-
     >>> found = Candidates(
     ...     F_plus=np.zeros((3, 2, 5)),
     ...     worth=lambda person, F_plus: np.zeros(len(person)),
-    ...     reason=lambda person: np.full(len(person), "not-accepted"),
+    ...     reason=lambda: np.full(3, "not-accepted"),
     ...     log_prob=None,
-    ...     draws=64,
+    ...     tried=64,
     ... )
     >>> found.keep_first
     True
     """
 
     F_plus: Array  # (N, k, d): k candidates per person, the method's first choice first
-    worth: Callable[[np.ndarray, Array], Array]  # the value of each x_plus, in units of Score
-    reason: Callable[[np.ndarray], np.ndarray]  # the reason code if no candidate passes
-    log_prob: Callable[[np.ndarray, pd.DataFrame], Array] | None  # log-likelihood of each row
-    draws: int  # how many candidates the method tried per person
+    worth: Callable[[np.ndarray, Array], Array]  # of each x_plus for these people, in Score
+    reason: Callable[[], np.ndarray]  # (N,) the reason codes if no candidate passes
+    log_prob: Callable[[pd.DataFrame, pd.DataFrame], Array] | None  # of x_plus given x, by row
+    tried: int  # how many x_plus the method looked at per person
     keep_first: bool = True  # show the first choice first if it holds; else the best candidate
 
 
@@ -263,21 +257,16 @@ def make_plans(checker: PlanChecker, candidates: Candidates, n: int, words: Word
     candidates: for the rejected people of the checker. words: the language of the plans.
 
     >>> from genrecourse.planning.wording import english
-    >>> from genrecourse.rules.constraints import Rules
+    >>> from genrecourse.model.classifier import Classifier
+    >>> from genrecourse.table.encoding import TableEncoder
     >>> from genrecourse.table.schema import Schema
     >>> X = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
     >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> checker = PlanChecker(
-    ...     X,
-    ...     menu=ObservedValues.of(encoder.features(X), encoder),
-    ...     h=Classifier(lambda X: X["income"].to_numpy() / 50),
-    ...     encoder=encoder,
-    ...     cost=Cost(encoder),
-    ...     rules=Rules(encoder),
-    ...     relaxed=lambda: [],
-    ... )
+    >>> problem = Problem.of(encoder, Classifier(lambda X: X["income"].to_numpy() / 50), X)
+    >>> observed = ObservedValues.of(encoder.features(X), encoder)
+    >>> checker = PlanChecker(X, problem, observed, problem.rules, lambda: [])
     >>> nearest = Candidates(
-    ...     np.full((2, 1, 1), 2 / 3), lambda person, F: np.ones(len(F)), None, None, draws=1
+    ...     np.full((2, 1, 1), 2 / 3), lambda person, F: np.ones(len(F)), None, None, tried=1
     ... )
     >>> plans = make_plans(checker, nearest, 1, english())
     >>> plans[0].changes[0].to_text(), plans[3].status
@@ -290,7 +279,7 @@ def make_plans(checker: PlanChecker, candidates: Candidates, n: int, words: Word
     tried = checker.rejected if n > 1 else checker.rejected[~helped]
     more, found = checker.try_all(tried)
     tried_for = {
-        int(i): evidence(each, candidates.draws) for i, each in zip(tried, found, strict=True)
+        int(i): evidence(each, candidates.tried) for i, each in zip(tried, found, strict=True)
     }
     settled = checker.rejected[helped] if n == 1 and candidates.keep_first else checker.rejected[:0]
     shown = _shown(own, more, candidates, n, checker.rejected, settled)
@@ -366,7 +355,9 @@ class _PlanMaker:
         for key, part in parts.items() if candidates.log_prob else ():
             rows = np.array([each.row for each in every if each.checked is part])
             assert candidates.log_prob is not None
-            values = candidates.log_prob(part.person[rows], part.table.iloc[rows])
+            values = candidates.log_prob(
+                part.table.iloc[rows], self.checker.X.iloc[part.person[rows]]
+            )
             found |= {(key, int(row)): float(v) for row, v in zip(rows, values, strict=True)}
         return found
 
@@ -408,7 +399,8 @@ def _no_plan(
     """Return "no-plan" with its reason for people without a candidate that holds."""
     if len(lost) == 0:
         return {}
-    blocking, codes = checker.blocking_rules(lost, words), candidates.reason(lost)
+    blocking = checker.blocking_rules(lost, words)
+    codes = candidates.reason()[np.searchsorted(checker.rejected, lost)]
     may = checker.trial.may_change(checker.rules, lost)
     plans = {}
     for i, can, code in zip(map(int, lost), may, codes, strict=True):

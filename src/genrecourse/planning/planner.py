@@ -1,266 +1,334 @@
-"""How a fitted method comes to plans: what it offers, what can be promised, how long it will hold.
+"""The verbs `plans` and `promise`: from what a method proposes to plans that hold.
 
-`Method.plans` and `Method.promise` are the verbs; `guarantee` checks what is offered here, and
-chooses.
+`PlanRequest` gathers what a method proposes for one request, `guarantee.make_plans` checks it and
+chooses, and the rest of this file adds the promise, the wording and the robustness.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
-from genrecourse.methods.request import parted
+from genrecourse.model.settings import check_settings
 from genrecourse.planning.guarantee import Candidates, PlanChecker, make_plans
 from genrecourse.planning.plans import Change, Plan, Plans
-from genrecourse.planning.promise import Promise, ThresholdTest
+from genrecourse.planning.promise import DELTA, Promise, ThresholdTest, check_promise, choose
+from genrecourse.planning.proposer import Proposals, Proposer
 from genrecourse.planning.robustness import imprecise, retrained
-from genrecourse.planning.wording import english
-from genrecourse.rules.constraints import RuleBook, revert
-from genrecourse.rules.relaxations import RelaxedRule, relaxed_request, relaxed_schema
-from genrecourse.rules.requests import Constraints, RequestRules, read_constraints
+from genrecourse.planning.wording import Wording, english
+from genrecourse.rules.book import split_by_rules
+from genrecourse.rules.kinds import Rules
+from genrecourse.rules.policy import rules_in_force
+from genrecourse.rules.problem import Problem
+from genrecourse.rules.relaxations import relaxed_rules
+from genrecourse.rules.stated import read_rules
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.refine import fewest
+from genrecourse.trust.score import Scored, expected_score
 
-if TYPE_CHECKING:  # it is built on this module
-    from genrecourse.methods.base import Method
-
-FEWEST = 3  # plans whose changes are undone where the fewest are asked for, at least
-CHANGE = 0.1  # of Score that a change less is worth where the fewest are asked for
-AS_FITTED = repr((False, []))  # the key of a promise about plans without any option
+FEWEST = 3  # plans whose changes are undone at least, if the fewest changes are asked for
+CHANGE = 0.1  # Score that one change less is worth, if the fewest changes are asked for
 
 
-# ---- who is asked, and what the method has for them ------------------------------------------
+# ---- the verbs --------------------------------------------------------------------------------
 
 
-def make_checker(method: Method, X: pd.DataFrame, constraints: Any) -> PlanChecker:
-    rules, relaxed = _rules_of(method, constraints, X)
-    return PlanChecker(
-        X,
-        menu=method.observed_,
-        h=method.classifier_,
-        encoder=method.encoder_,
-        cost=method.cost_,
-        rules=rules,
-        relaxed=relaxed,
-    )
+class Plannable:
+    """The verbs `plans` and `promise`, for every class that is a `Proposer`."""
+
+    def plans(
+        self: Proposer,
+        X: pd.DataFrame,
+        n: int = 1,
+        rules: Any = None,
+        fewest_changes: bool = False,
+        *,
+        promise: float | None = None,
+        delta: float = DELTA,
+        language: str | os.PathLike[str] | Wording = "en",
+        **options: Any,
+    ) -> Plans:
+        """Return what would change h's decision on each person, in units and words.
+
+        Every plan holds: decoded to original units, h accepts it and it breaks no rule. A person
+        without a plan gets the reason, the evidence for it, and each rule that alone blocks one.
+
+        n: how many plans a person, which differ in the features they change; fewer if no more are
+        worth showing. rules: rules for this request, on top of the schema's and of the policy
+        that the model file keeps. fewest_changes: undo changes while h and the verifier still
+        accept. promise: show only plans of which the real decision accepts at least this share, on
+        average over the people who get one, with confidence 1 - delta (docs/promise.md).
+        language: a language that is shipped, or a file. options: as in `recourse`.
+        """
+        self.check_ready("plans", options)
+        check_settings(f"{type(self).__name__}.plans", counts={"n": n})
+        asked = _Asked(self, rules, options, fewest_changes=fewest_changes, n=n)
+        made = asked.promise(_stricter(promise, self), delta)
+        checker = asked.checker(self.problem_.ordered(X))
+        found = make_plans(checker, asked.candidates(checker), n, Wording.of(language))
+        found = as_worded(checker, found)
+        if made is not None:
+            found = _promised(self, found, made)
+        return _with_robustness(self, checker, found)
+
+    def promise(
+        self: Proposer,
+        share: float,
+        delta: float = DELTA,
+        *,
+        fewest_changes: bool = False,
+        rules: Any = None,
+        n: int = 1,
+        **options: Any,
+    ) -> Promise:
+        """Return what `plans(X, promise=share)` rests on; `holds` is False if nothing can be promised.
+
+        rules: the same for everybody; rules of single people raise an error, since nothing can be
+        tested under them. The first call makes plans for rejected training rows with these options;
+        later calls reuse them, and `save` stores those made without options.
+        """
+        self.check_ready("promise", options)
+        asked = _Asked(self, rules, options, fewest_changes=fewest_changes, n=n)
+        made = asked.promise(share, delta)
+        assert made is not None
+        return made
 
 
-def _rules_of(
-    method: Method, constraints: Any, X: pd.DataFrame
-) -> tuple[RuleBook, Callable[[], list[RelaxedRule]]]:
-    """The rules in force, and what they are without each single one."""
-    rules = method._compiled(constraints, X)
-    if rules is None:
-        return method.rules_, lambda: relaxed_schema(method.rules_, method.encoder_)
-    return rules, lambda: relaxed_request(rules)
+def _stricter(promise: float | None, method: Proposer) -> float | None:
+    """Return the larger of the promise asked for and the one that the policy demands."""
+    policy = None if method.policy_ is None else method.policy_.promise
+    if promise is None or policy is None:
+        return policy if promise is None else promise
+    return max(promise, policy)
 
 
-class Planner:
-    """One request for plans: what a method has for the people whom h rejects, and how it weighs it.
+# ---- one request --------------------------------------------------------------------------------
 
-    request: options of the request, as in `Method.recourse`; its rules are the gate's.
-    """
+
+class _Asked:
+    """One request for plans: the rules and options in force, and what the method proposes."""
 
     def __init__(
-        self, method: Method, gate: PlanChecker, request: dict[str, Any], *, fewest_changes: bool
+        self,
+        method: Proposer,
+        rules: Any,
+        options: dict[str, Any],
+        *,
+        fewest_changes: bool,
+        n: int,
     ):
-        self.method, self.gate, self.request = method, gate, request
-        self.fewest_changes = fewest_changes
-        self.Z = method.encoder_.from_features(gate.F)
-        self.safety = method._safety_asked(request)
+        self.method, self.problem, self.options = method, method.problem_, options
+        self.rules = rules_in_force(method.policy_, rules)
+        self.fewest_changes, self.n = fewest_changes, n
+        asked = options.get("safety")
+        self.safety = float(method.safety if asked is None else asked)
+        self.where = type(method).__name__
 
-    def offers(self, n: int) -> Candidates:
-        """What is offered where n plans a person are asked for."""
-        found = self._found(max(n, FEWEST) if self.fewest_changes else n)
+    def checker(self, X: pd.DataFrame) -> PlanChecker:
+        book = self.problem.compile(self.rules, X) or self.problem.rules
+        observed = self.method.planning_.observed
+        return PlanChecker(X, self.problem, observed, book, lambda: relaxed_rules(book))
+
+    # ---- what the method offers ------------------------------------------------------------------
+
+    def candidates(self, checker: PlanChecker) -> Candidates:
+        """Return what the method offers to the people whom h rejects."""
+        found = self._proposals(checker)
         if self.fewest_changes:
-            again = np.repeat(self.gate.rejected, found.shape[1])
-            rows = self._with_fewest(again, found.reshape(-1, found.shape[2]))
-            found = rows.reshape(found.shape)
+            found = replace(found, F_plus=self._with_fewest(checker, found.F_plus))
+        Z = self.problem.encoder.from_features(checker.F)
         return Candidates(
-            found,
-            self._worth,
-            reason=lambda person: self.method._reason(self.Z[person]),
-            log_prob=self._likelihood(),
-            draws=self.method._n_tried(self.request),
+            found.F_plus,
+            lambda person, F_plus: self._worth(checker, Z, person, F_plus),
+            reason=found.reason,
+            log_prob=found.log_prob,
+            tried=found.tried,
             keep_first=not self.fewest_changes,
         )
 
-    def _found(self, n: int) -> Array:
-        """(N, k, d) what the method itself has for each rejected person.
+    def _proposals(self, checker: PlanChecker) -> Proposals:
+        """Return the method's proposals (N, k, d) within the rules.
 
-        A method that knows nothing of a request's rules has what they forbid put back as it was.
+        If a method does not take rules, put back every feature that they forbid to change.
         """
-        method, gate = self.method, self.gate
-        rules = gate.rules if isinstance(gate.rules, RequestRules) else None
-        is_told = "constraints" in inspect.signature(method._recourse).parameters
-        parts, order = [], []
-        for rows, mine in parted(rules, gate.rejected):
-            people = gate.rejected[rows]
-            told = {"constraints": mine} if mine is not None and is_told else {}
-            noise = KeyedNoise(method.random_state)
-            found = method._several(self.Z[people], noise, n, **self.request, **told)
-            parts.append(self._within_rules(people, found))
+        method, rejected = self.method, checker.rejected
+        n = max(self.n, FEWEST) if self.fewest_changes else self.n
+        rules = None if checker.rules.request is None else checker.rules
+        parts: list[Proposals] = []
+        order = []
+        for rows, mine in split_by_rules(rules, rejected):
+            people, told = rejected[rows], dict(self.options)
+            if mine is not None and "rules" in method.options:
+                told["rules"] = mine
+            Z = self.problem.encoder.from_features(checker.F[people])
+            found = method.propose(Z, KeyedNoise(method.random_state), n, **told)
+            parts.append(replace(found, F_plus=_within_rules(checker, people, found.F_plus)))
             order.append(rows)
         if not parts:
-            return np.zeros((0, 1, gate.F.shape[1]))
-        return np.concatenate(parts)[np.argsort(np.concatenate(order))]
+            nothing = np.zeros((0, 1, checker.F.shape[1]))
+            return Proposals(nothing, 0, lambda: np.zeros(0, dtype=object))
+        back = np.argsort(np.concatenate(order))
+        return Proposals(
+            np.concatenate([part.F_plus for part in parts])[back],
+            parts[0].tried,
+            lambda: np.concatenate([part.reason() for part in parts])[back],
+            parts[0].log_prob,
+        )
 
-    def _within_rules(self, people: np.ndarray, found: Array) -> Array:
-        """found (N, k, d) with what the rules do not let change put back, and what follows."""
-        N, k, d = found.shape
-        again, rules = np.repeat(people, k), self.gate.rules
-        F = self.gate.F[again]
-        kept = revert(rules.take(again), F, found.reshape(-1, d))
-        return rules.settle(F, kept).reshape(N, k, d)
-
-    def _with_fewest(self, person: np.ndarray, F_plus: Array) -> Array:
-        """x_plus with every change undone that h and the verifier do not need."""
-        method, rules, F = self.method, self.gate.rules, self.gate.F[person]
-        verifier = getattr(method, "verifier_", None)
+    def _with_fewest(self, checker: PlanChecker, F_plus: Array) -> Array:
+        """Undo every change in F_plus (N, k, d) that neither h nor the verifier needs."""
+        verifier = self.method.verifier_
         if verifier is None:
             raise UserError(
-                f"{method._where('plans')}: fewest_changes needs a verifier, which this "
-                f"{type(method).__name__} has not: by the model alone, plans that undo what they "
-                "can end at the edge of the decision. Use GenRe, or nearest neighbours with "
-                "gamma='auto'"
+                f"{self.where}.plans: fewest_changes needs a verifier, and this {self.where} has "
+                "none: with the model alone, plans end at the edge of the decision. Use GenRe, or "
+                "nearest neighbours with gamma='auto'"
             )
-        return fewest(
+        N, k, d = F_plus.shape
+        person, rules = np.repeat(checker.rejected, k), checker.rules
+        F = checker.F[person]
+        found = fewest(
             F,
-            F_plus,
+            F_plus.reshape(-1, d),
             verifier,
-            method._confidence,
-            method.encoder_,
+            self.problem.confidence,
+            self.problem.encoder,
+            self.problem.cost,
             self.safety,
             feasible=lambda rows, trial: rules.take(person[rows]).feasible(F[rows], trial),
-            settle=rules.settle,
+            settle=rules.with_derived,
         )
+        return found.reshape(N, k, d)
 
-    def _worth(self, person: np.ndarray, F_plus: Array) -> Array:
-        value = self.method._worth(self.Z[person], F_plus, self.safety)
+    def _worth(self, checker: PlanChecker, Z: Array, person: np.ndarray, F_plus: Array) -> Array:
+        """(m,) the expected Score of each x_plus, less CHANGE for each change if few are wanted."""
+        problem, Z_plus = self.problem, self.problem.encoder.from_features(F_plus)
+        cost, confidence = problem.cost(Z[person], Z_plus), problem.confidence(Z_plus)
+        found = Scored(*(part[:, None] for part in (F_plus, Z_plus, confidence, cost)))
+        value = expected_score(found, self.method.verifier_, safety=self.safety)[:, 0]
         if not self.fewest_changes:
             return value
-        moved = ~unchanged(self.gate.F[person], F_plus) & ~self.gate.follows
+        moved = ~unchanged(checker.F[person], F_plus) & ~checker.follows
         return value - CHANGE * moved.sum(axis=1)
 
-    def _likelihood(self) -> Callable[[np.ndarray, pd.DataFrame], Array] | None:
-        log_prob = getattr(self.method, "log_prob", None)
-        if log_prob is None:
+    # ---- what is promised ------------------------------------------------------------------------
+
+    def promise(self, share: float | None, delta: float) -> Promise | None:
+        """Return the promise that the training rows support, or None if none was asked for."""
+        if share is None:
             return None
-        known = inspect.signature(log_prob).parameters
-        asked = {name: value for name, value in self.request.items() if name in known}
-        return lambda person, X_plus: np.asarray(
-            log_prob(X_plus, given=self.gate.X.iloc[person], **asked), dtype=float
-        )
+        check_promise(f"{self.where}.promise", share, delta)
+        return choose(self._threshold_tests(), float(share), float(delta))
+
+    def _threshold_tests(self) -> list[ThresholdTest]:
+        """Return the tests for plans made as this request asks; made once for equal requests."""
+        rules = self._everybodys_rules()
+        asked = {name: value for name, value in self.options.items() if value is not None}
+        n = self.n if self.fewest_changes else 1  # else the first plan does not depend on n
+        more = () if rules is None and n == 1 else (n, None if rules is None else rules.key())
+        key = repr((self.fewest_changes, sorted(asked.items()), *more))
+        tests = self.method.planning_.tests
+        if key not in tests:
+            tests[key] = self._make_tests(rules, n)
+        return tests[key]
+
+    def _everybodys_rules(self) -> Rules | None:
+        """Return the rules that bind everybody; rules of single people raise an error."""
+        if self.rules is None:
+            return None
+        stated = read_rules(self.rules)
+        if stated.people:
+            some = ", ".join(repr(label) for label in list(stated.people)[:3])
+            raise UserError(
+                f"{self.where}.promise: a promise is tested on plans under the same rules for "
+                f"everybody, but {len(stated.people)} people have rules of their own (first: "
+                f"{some}). Ask for their plans without a promise, or give everybody the same rules"
+            )
+        return None if stated.default == Rules() else stated.default
+
+    def _make_tests(self, rules: Rules | None, n: int) -> list[ThresholdTest]:
+        outcomes = self.method.planning_.outcomes
+        if outcomes is None:
+            raise UserError(
+                f"{self.where}.promise: a promise is about real decisions and needs outcomes y. "
+                f"There are none here: fit was given no y, or a model file of {self.where} does "
+                "not keep them"
+            )
+        people = outcomes.people()
+        if not outcomes.is_enough or len(people) == 0:
+            return []
+        table = self.problem.encoder.table(people, self.problem.like)
+        table = _people_who_can_ask(self.problem, table, rules)
+        if len(table) == 0:
+            return []
+        options = {name: value for name, value in self.options.items() if value is not None}
+        again = _Asked(self.method, rules, options, fewest_changes=self.fewest_changes, n=n)
+        checker = again.checker(table)
+        # test the plans that people would be shown, and no others
+        shown = make_plans(checker, again.candidates(checker), n, english())
+        first = [replace(plan, alternatives=()) for plan in shown if plan.status == "ok"]
+        if not first:
+            return []
+        return outcomes.levels(self.problem.encoder.encode(Plans(tuple(first)).x_plus()))
 
 
-# ---- what is promised -------------------------------------------------------------------------
+# ---- rules ---------------------------------------------------------------------------------------
 
 
-def promise_levels(
-    method: Method,
-    request: dict[str, Any],
-    *,
-    fewest_changes: bool,
-    constraints: Any = None,
-    n: int = 1,
-) -> list[ThresholdTest]:
-    """Thresholds and what training rows say of each, for plans made as this request asks: under
-    its rules, and chosen from as many as it chooses from."""
-    rules = _everybodys(method, constraints)
-    asked = {name: value for name, value in request.items() if value is not None}
-    n = n if fewest_changes else 1  # else the first plan is the same, however many are asked for
-    more = () if rules is None and n == 1 else (n, None if rules is None else rules.key())
-    key = repr((fewest_changes, sorted(asked.items()), *more))
-    if key not in method._levels:
-        method._levels[key] = _make_levels(method, asked, rules, n, fewest_changes=fewest_changes)
-    return method._levels[key]
+def _within_rules(checker: PlanChecker, people: np.ndarray, found: Array) -> Array:
+    """Return found (N, k, d) with forbidden changes put back and derived features recomputed."""
+    N, k, d = found.shape
+    again, rules = np.repeat(people, k), checker.rules
+    F = checker.F[again]
+    kept = rules.take(again).revert(F, found.reshape(-1, d))
+    return rules.with_derived(F, kept).reshape(N, k, d)
 
 
-def _everybodys(method: Method, constraints: Any) -> Constraints | None:
-    """The rules that bind everybody; what was tested under them says nothing of other rules."""
-    if constraints is None:
-        return None
-    stated = read_constraints(constraints)
-    if stated.people:
-        some = ", ".join(repr(label) for label in list(stated.people)[:3])
-        raise UserError(
-            f"{method._where('promise')}: a promise is tested on plans under the same rules for "
-            f"everybody, but {len(stated.people)} people have rules of their own (first: {some}). "
-            "Ask for their plans without a promise, or give everybody the same rules"
-        )
-    return None if stated.default == Constraints() else stated.default
-
-
-def _make_levels(
-    method: Method,
-    request: dict[str, Any],
-    rules: Constraints | None,
-    n: int,
-    *,
-    fewest_changes: bool,
-) -> list[ThresholdTest]:
-    ground = method._ground
-    if ground is None:
-        raise UserError(
-            f"{method._where('promise')}: a promise is about real decisions, and rests on "
-            "outcomes y; there are none here, since fit was given no y or since this "
-            f"{type(method).__name__} does not keep them in a model file"
-        )
-    people = ground.people()
-    if not ground.is_enough or len(people) == 0:
-        return []
-    table = _who_can_ask(method, method.encoder_.table(people, method._like), rules)
-    if len(table) == 0:
-        return []
-    gate = make_checker(method, table, rules)
-    offers = Planner(method, gate, request, fewest_changes=fewest_changes).offers(n)
-    shown = make_plans(gate, offers, n, english())  # what people are shown, and nothing else
-    first = Plans(tuple(replace(plan, alternatives=()) for plan in shown if plan.status == "ok"))
-    if len(first) == 0:
-        return []
-    return ground.levels(method.encoder_.encode(first.x_plus()))
-
-
-def _who_can_ask(method: Method, X: pd.DataFrame, rules: Constraints | None) -> pd.DataFrame:
-    """Without people whom a request with these rules would be refused for."""
+def _people_who_can_ask(problem: Problem, X: pd.DataFrame, rules: Rules | None) -> pd.DataFrame:
+    """Return X without people for whom these rules raise an error."""
     if rules is None:
         return X
     try:
-        method._compiled(rules, X)
+        problem.compile(rules, X)
     except UserError:
-        able = [i for i in range(len(X)) if _is_possible(method, X.iloc[[i]], rules)]
+        able = [i for i in range(len(X)) if _can_ask(problem, X.iloc[[i]], rules)]
         if not able:
-            raise  # the rule itself is at fault
+            raise  # the rule itself is wrong
         return X.iloc[able]
     return X
 
 
-def _is_possible(method: Method, person: pd.DataFrame, rules: Constraints) -> bool:
+def _can_ask(problem: Problem, person: pd.DataFrame, rules: Rules) -> bool:
     try:
-        method._compiled(rules, person)
+        problem.compile(rules, person)
     except UserError:
         return False
     return True
 
 
-def promised(method: Method, plans: Plans, made: Promise) -> Plans:
-    """Plans that reach the promise's threshold; whose first one does not is told so: what was
-    tested is the method's first choice."""
-    assert method._ground is not None
+# ---- what is added to plans ---------------------------------------------------------------------
+
+
+def _promised(method: Proposer, plans: Plans, made: Promise) -> Plans:
+    """Drop plans below the promise's threshold; if a person's first plan is dropped, return no-plan.
+
+    Only the method's first choice was tested.
+    """
+    outcomes = method.planning_.outcomes
+    assert outcomes is not None
     reached = np.zeros(len(plans.shown), dtype=bool)
     if len(reached) and made.threshold is not None:
-        scores = method._ground.score(method.encoder_.encode(plans.x_plus()))
+        scores = outcomes.score(method.problem_.encoder.encode(plans.x_plus()))
         reached = scores >= made.threshold
     code, left = "no-promise" if made.holds else "cannot-promise", iter(reached)
 
-    def told(plan: Plan) -> Plan:
+    def kept(plan: Plan) -> Plan:
         first, *others = ((each, next(left)) for each in plan.every)
         if not first[1]:
             about = (plan.person, "no-plan", plan.score_before, plan.cutoff)
@@ -268,19 +336,19 @@ def promised(method: Method, plans: Plans, made: Promise) -> Plans:
         rest = tuple(each for each, fine in others if fine)  # not tested: nothing is promised
         return replace(plan, promise=made, alternatives=rest)
 
-    return Plans(tuple(told(plan) if plan.every else plan for plan in plans))
+    return Plans(tuple(kept(plan) if plan.every else plan for plan in plans))
 
 
-# ---- what is said -------------------------------------------------------------------------------
+def as_worded(checker: PlanChecker, plans: Plans) -> Plans:
+    """Return plans that hold as they are worded.
 
-
-def as_worded(gate: PlanChecker, plans: Plans) -> Plans:
-    """Plans that hold as they are worded: a number is written with so many digits that the value
-    read there is accepted by h and breaks no rule, just as the one that was checked."""
+    A number is written with enough digits that the value a person reads is accepted by h and breaks
+    no rule, as the exact value does.
+    """
     every = [(i, each) for i, plan in enumerate(plans) for each in plan.every]
     if not every:
         return plans
-    person, F = np.array([i for i, _ in every]), gate.encoder.features(plans.x_plus())
+    person, F = np.array([i for i, _ in every]), checker.encoder.features(plans.x_plus())
     told = [list(each.changes) for _, each in every]
     wrong = np.arange(len(every))
     for digits in (None, *range(4, 18)):
@@ -291,56 +359,53 @@ def as_worded(gate: PlanChecker, plans: Plans) -> Plans:
         wrong = wrong[np.array(rounded, dtype=bool)]
         if len(wrong) == 0:
             break
-        read = [_read(gate, F[k], told[k]) for k in wrong]
-        wrong = wrong[~gate.check(person[wrong], np.stack(read)).holds]
+        read = [_as_read(checker, F[k], told[k]) for k in wrong]
+        wrong = wrong[~checker.check(person[wrong], np.stack(read)).holds]
     return plans.with_shown([{"changes": tuple(changes)} for changes in told])
 
 
-def _read(gate: PlanChecker, f_plus: Array, changes: list[Change]) -> Array:
-    """(d,) x_plus as the words have it."""
+def _as_read(checker: PlanChecker, f_plus: Array, changes: list[Change]) -> Array:
+    """(d,) x_plus with the numbers that a person reads in the words."""
     f_plus = f_plus.copy()
     for change in changes:
-        j = gate.encoder.schema.names.index(change.feature.name)
+        j = checker.encoder.schema.names.index(change.feature.name)
         if not change.feature.is_category and change.said is not None:
-            block = gate.encoder.blocks[j]
+            block = checker.encoder.blocks[j]
             f_plus[j] = (change.said - block.low) / block.span
     return f_plus
 
 
-# ---- how long it holds ------------------------------------------------------------------------
-
-
-def enduring(method: Method, gate: PlanChecker, plans: Plans) -> Plans:
-    """Plans that tell how they fare once h is trained again, or if done imprecisely.
-
-    gate: of the people whom the plans are for, in their order.
-    """
+def _with_robustness(method: Proposer, checker: PlanChecker, plans: Plans) -> Plans:
+    """Add to each plan how many retrained models and how many imprecise tries accept it."""
     if not plans.shown:
         return plans
-    Z = method.encoder_.encode(plans.x_plus())
-    moves = method.encoder_.number_columns(~method.rules_.immutable)
-    before = np.repeat(gate.F, [len(plan.every) for plan in plans], axis=0)
+    problem = method.problem_
+    Z = problem.encoder.encode(plans.x_plus())
+    moves = problem.encoder.number_columns(~problem.rules.immutable)
+    before = np.repeat(checker.F, [len(plan.every) for plan in plans], axis=0)
     shaken = imprecise(
-        lambda noisy: _confidence_settled(method, before, noisy),
+        lambda noisy: _confidence_from(problem, before, noisy),
         Z,
         moves,
         method.random_state,
-        method.blank_.rows,
+        problem.protected.hide_encoded,
     )
-    verifier = getattr(method, "verifier_", None)
+    verifier = method.verifier_
     again = [None] * len(Z) if verifier is None else retrained(verifier.votes(Z))
     return plans.with_shown(
         [{"imprecise": i, "retrained": r} for i, r in zip(shaken, again, strict=True)]
     )
 
 
-def _confidence_settled(method: Method, F: Array, noisy: Array) -> Array:
-    """h on noisy rows of Z, as many in turn for each of the people F, with what follows from what
-    noise has moved; who ends where a formula gives no number is x itself, whom h rejects."""
-    rules, encoder = method.rules_, method.encoder_
-    if rules.follows:
+def _confidence_from(problem: Problem, F: Array, noisy: Array) -> Array:
+    """Return h on noisy rows of Z, equally many in turn for each person of F.
+
+    Derived features are recomputed; if a formula gives no number, use x, whom h rejects.
+    """
+    rules, encoder = problem.rules, problem.encoder
+    if rules.derived:
         before = np.repeat(F, len(noisy) // len(F), axis=0)
-        settled = rules.settle(before, encoder.to_features(noisy))
+        settled = rules.with_derived(before, encoder.to_features(noisy))
         lost = (np.isnan(settled) & ~np.isnan(before)).any(axis=1, keepdims=True)
         noisy = encoder.from_features(np.where(lost, before, settled))
-    return method._settled_confidence(noisy)
+    return problem.confidence(noisy)

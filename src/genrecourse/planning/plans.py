@@ -147,6 +147,8 @@ class BlockingRule:
             low, high = feature.range or (-math.inf, math.inf)
             for part, end in (("low", low), ("high", high), ("step", feature.max_step)):
                 parts[part] = in_words(feature, end, None, words)
+            if isinstance(value, int | float):
+                parts["value"] = in_words(feature, value, None, words)
             if name == "allowed":
                 parts["values"] = ", ".join(in_words(feature, v, None, words) for v in value)
         elif name == "max_changes" and value == 1:

@@ -20,9 +20,8 @@ import numpy as np
 
 from genrecourse.planning.binomial import Share
 from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.noise import NOISE_SCALE, KeyedNoise
 
-NOISE = 0.02  # standard deviation on the [0, 1] scale, as in the metric `h_noise`
 TRIES = 32
 STREAM = 40_009  # a separate stream: the search for the plan must not have seen this noise
 
@@ -61,6 +60,6 @@ def imprecise(
     keys = noise.keys(blank(Z_plus))
     moved = np.repeat(Z_plus[:, None, :], TRIES, axis=1)
     if len(numbers):
-        moved[:, :, numbers] += NOISE * noise.normal(keys, (TRIES, len(numbers)))
+        moved[:, :, numbers] += NOISE_SCALE * noise.normal(keys, (TRIES, len(numbers)))
     accepted = confidence(moved.reshape(n * TRIES, width)).reshape(n, TRIES) > 0.5
     return [Share(int(k), TRIES) for k in accepted.sum(axis=1)]

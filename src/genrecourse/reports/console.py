@@ -1,12 +1,6 @@
-"""What a person sees in a terminal: a profile with its plan, the tables of a comparison, and the
-library's own warnings."""
+"""What a terminal shows: a person with their plans, and the tables of a comparison."""
 
 from __future__ import annotations
-
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pandas as pd
 from rich import box
@@ -22,19 +16,8 @@ from genrecourse.planning.plans import Plan, in_words
 from genrecourse.table.schema import Feature, Schema
 
 
-@contextmanager
-def own_warnings() -> Iterator[list[str]]:
-    """Gathers what the library warned of, each once; other packages' warnings are theirs."""
-    notes: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        yield notes
-    ours = [w for w in caught if Path(w.filename).is_relative_to(Path(__file__).parents[1])]
-    notes += dict.fromkeys(str(w.message) for w in ours)
-
-
 def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:
-    """One person: who they are, and the plan, with today's values that would change marked."""
+    """Returns one person: their features, those that would change in bold, and the plans."""
     changed = {change.feature.name for change in plan.changes}
     profile = Table.grid(padding=(0, 2), expand=True)
     profile.add_column(ratio=1)
@@ -77,11 +60,11 @@ def _plan(plan: Plan) -> list[Table | Text]:
 # ---- comparisons --------------------------------------------------------------------------------
 
 
-IN_A_ROW = 7  # metrics beside each other
+IN_A_ROW = 7  # metrics side by side
 
 
 def standings_tables(rows: list[Standing]) -> Group:
-    """The methods on one data set; then each against another one, and the times it took."""
+    """Returns the methods on one data set: metrics, then differences between methods, and times."""
     heads, cells = rendering.head(rows), [rendering.cells(row, rows) for row in rows]
     blocks = [slice(i, i + IN_A_ROW) for i in range(1, len(heads), IN_A_ROW)]
     metrics = [_narrow([heads[0], *heads[b]], [[c[0], *c[b]] for c in cells]) for b in blocks]
@@ -91,7 +74,7 @@ def standings_tables(rows: list[Standing]) -> Group:
 
 
 def _narrow(heads: list[str], lines: list[list[str]]) -> Table:
-    """A mean above its interval, a name above its arrow: so it fits into 80 columns."""
+    """Returns a table for 80 columns: a mean above its interval, a name above its arrow."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for place, name in enumerate(heads):
         label = name.replace("retrained_", "retrained\n").replace(" ↑", "\n↑").replace(" ↓", "\n↓")
@@ -102,7 +85,7 @@ def _narrow(heads: list[str], lines: list[list[str]]) -> Table:
 
 
 def metrics_table(rows: list[Standing]) -> Table:
-    """Every metric of one method (the first), and of what stands beside it."""
+    """Returns every metric of the first method, beside the same metric of the other rows."""
     table = Table(title=Text(rendering.caption(rows)), title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("metric")
     table.add_column("better")

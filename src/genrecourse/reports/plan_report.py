@@ -23,7 +23,8 @@ from genrecourse.planning.plans import Plan, Plans, in_words
 from genrecourse.planning.wording import Wording, english
 from genrecourse.reports import plots
 from genrecourse.reports.html import bullets, document, header, notes, picture, section, table
-from genrecourse.rules.requests import Constraints, PerPerson, read_constraints
+from genrecourse.rules.kinds import Rules
+from genrecourse.rules.stated import PersonalRules, read_rules
 from genrecourse.table.schema import Feature, Schema
 
 SCORES = ("score", "val", "lof", "cost", "h_valid", "changes")  # columns of the score table
@@ -78,7 +79,7 @@ def report_html(
     if plans is None:
         plans = method.plans(people, language=words, **request)
     people, plans = _turned_down(people, plans)
-    rules = read_constraints(request.get("constraints") or Constraints())
+    rules = read_rules(request.get("rules") or Rules())
     limits = (*words.under("report.limit").values(), *limits)
     parts = [
         _head(title, plans, words),
@@ -124,13 +125,13 @@ def _head(title: str, plans: Plans, words: Wording) -> str:
 
 
 def _few(
-    method: Method, people: pd.DataFrame, plans: Plans, rules: PerPerson, words: Wording
+    method: Method, people: pd.DataFrame, plans: Plans, rules: PersonalRules, words: Wording
 ) -> str:
     total, people = len(people), people.iloc[: len(plans)]
     draws = None
     if hasattr(method, "draws"):
-        stated = None if rules == PerPerson() else rules.only(people.index)
-        draws = method.draws(people, constraints=stated)
+        stated = None if rules == PersonalRules() else rules.only(people.index)
+        draws = method.draws(people, rules=stated)
     cards = []
     for i, plan in enumerate(plans):
         some = None
@@ -152,7 +153,7 @@ def _how_first(method: Method) -> str:
     return "first_chosen" if getattr(method, "verifier_", None) is None else "first_weighed"
 
 
-def _locked(rules: PerPerson, person: pd.Index | None = None) -> set[str]:
+def _locked(rules: PersonalRules, person: pd.Index | None = None) -> set[str]:
     """Return the features that a request locks for everybody, or also for one person."""
     stated = rules.default
     for own in rules.only(person).people.values() if person is not None else ():
@@ -319,7 +320,7 @@ def _learning(method: Method, words: Wording) -> str:
     )
 
 
-def _made(method: Method, rules: PerPerson, facts: Mapping[str, str], words: Wording) -> str:
+def _made(method: Method, rules: PersonalRules, facts: Mapping[str, str], words: Wording) -> str:
     locked = _locked(rules)
 
     def that(how: str) -> str:

@@ -1,4 +1,4 @@
-"""Policy: one file that says what may be asked of people, and by whom they are accepted.
+"""Policy: one file on what plans may ask of people, and when the model accepts them.
 
     schema = "schema.json"              # optional: where the features come from; else the table
     unlisted = "immutable"              # optional: the role of features not named here; else as
@@ -8,24 +8,24 @@
     target = "credit"                   # the column with the outcome
     favourable = "good"
     cutoff = 0.5                        # accepted above it
-    promise = 0.9                       # optional: how often plans must hold up in reality
+    promise = 0.9                       # optional: the share of plans that must hold in reality
 
     [features]                          # roles, wording, units, ranges, directions, costs
     age = { role = "advances", horizon = 1, unit = "years" }
     sex = { role = "protected" }
 
-    [rules]                             # of every request, as `requests.Constraints` has them
+    [rules]                             # of every request: the fields of `kinds.Rules`
     max_changes = 4
     relations = ["NumInqLast6Mexcl7days <= NumInqLast6M"]
 
-It drives Python and the command line alike:
+Python and the command line both follow it:
 
     policy = Policy.read("policy.toml")
     method = GenRe(policy.classifier(model), policy.schema(X)).fit(X, y)
     method.plans(people, n=3, **policy.request)
 
-A mistake in the file is one sentence that names the key and what may stand there. `lint` says what
-is not wrong but odd, and with a fitted method also whom each rule leaves without a plan.
+A mistake in the file raises an error of one sentence that names the key. `lint` returns warnings,
+and with a fitted method also whom each rule leaves without a plan.
 """
 
 from __future__ import annotations
@@ -39,28 +39,25 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from genrecourse.errors import UserError, amount, did_you_mean
 from genrecourse.model.classifier import Classifier
-from genrecourse.rules.constraints import Rules
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.kinds import FEATURE_KINDS, Rules, several
 from genrecourse.rules.relations import Possible, parse_relation
-from genrecourse.rules.requests import (
-    Constraints,
-    PerPerson,
-    compile_constraints,
-    read_constraints,
-    several,
-)
-from genrecourse.rules.roles import read_by
+from genrecourse.rules.requests import request_book
+from genrecourse.rules.roles import protected_used_by
+from genrecourse.rules.stated import PersonalRules, read_rules
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Feature, Level, Schema
+from genrecourse.table.validation import validated
 
-SHARED = 50  # values of an immutable feature by which people are matched as they are
-TRIED = 100  # rejected rows for whom plans are made when a fitted method is linted
+SHARED = 50  # an immutable feature with more values is matched by bin
+TRIED = 100  # rejected rows that `lint` makes plans for
 
 
-# ---- what the file says ---------------------------------------------------------------------
+# ---- the tables of the file------------------------------------------------------------------
 
 
 class _Part(BaseModel):
@@ -68,7 +65,7 @@ class _Part(BaseModel):
 
 
 class PolicyDecision(_Part):
-    """Who is accepted, and what is promised about it."""
+    """When the model accepts a person, and the promise about plans."""
 
     target: str | None = None
     favourable: Annotated[tuple[Level, ...], BeforeValidator(several)] = ()
@@ -88,7 +85,7 @@ class PolicyDecision(_Part):
 
 
 class FeaturePolicy(_Part):
-    """What the policy says of one feature: any field of `Feature` but its name."""
+    """What the policy states about one feature: any field of `Feature` but its name."""
 
     kind: Literal["number", "category"] | None = None
     categories: tuple[Level, ...] | None = None
@@ -116,49 +113,31 @@ class PolicyTables(_Part):
     unlisted: Literal["mutable", "immutable"] | None = None
     decision: PolicyDecision = PolicyDecision()
     features: dict[str, FeaturePolicy] = {}
-    rules: Constraints = Constraints()
+    rules: Rules = Rules()
 
 
 def read_tables(data: Any, where: str) -> PolicyTables:
-    """From the tables of a TOML file; the first mistake is one sentence that names its key."""
-    try:
-        return PolicyTables.model_validate(data)
-    except ValidationError as error:
-        raise UserError(f"{where}: {_sentence(error)}") from None
+    """Returns the tables of a TOML file; raises a UserError that names the first wrong key."""
+    return validated(PolicyTables, data, where)
 
 
-def _sentence(error: ValidationError) -> str:
-    first = error.errors()[0]
-    place, said = [str(part) for part in first["loc"]], first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        part, above = _part_at(place[:-1]), ".".join(place[:-1])
-        known = [field.alias or name for name, field in part.model_fields.items()]
-        inside = f"'{above}' has" if above else "it has"
-        close = did_you_mean(place[-1], known)
-        return f"{inside} no key '{place[-1]}'{close}; allowed are {', '.join(known)}"
-    seen = "" if first["type"] == "value_error" else f" is {first['input']!r}"
-    said = said[:1].lower() + said[1:]
-    return f"'{'.'.join(place)}'{seen}: {said}"
-
-
-def _part_at(place: list[str]) -> type[BaseModel]:
-    """The part of the file that a key belongs to."""
-    if not place:
-        return PolicyTables
-    parts: dict[str, type[BaseModel]] = {
-        "decision": PolicyDecision,
-        "features": FeaturePolicy,
-        "rules": Constraints,
-    }
-    return parts[place[0]]
-
-
-# ---- what it means --------------------------------------------------------------------------
+# ---- the policy ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy as it was read. name: for messages; folder: where the files it names are."""
+    """A policy. name: for messages; folder: of the files that it names.
+
+    >>> policy = Policy.of(
+    ...     decision={"target": "repaid", "favourable": "yes"},
+    ...     features={"age": {"role": "immutable"}},
+    ...     rules={"max_changes": 2},
+    ... )
+    >>> policy.target, policy.favourable
+    ('repaid', 'yes')
+    >>> policy.request["rules"].max_changes
+    2
+    """
 
     stated: PolicyTables
     name: str = "the policy"
@@ -166,6 +145,7 @@ class Policy:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Policy:
+        """Returns the policy in a TOML file."""
         path = Path(path)
         try:
             data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -179,28 +159,28 @@ class Policy:
 
     @classmethod
     def of(cls, **data: Any) -> Policy:
-        """The same from Python: keys as in the file."""
+        """Returns a policy from keys as in the file."""
         return cls(read_tables(data, "the policy"))
 
     # ---- in a model file ----------------------------------------------------------------------
 
     def pack(self) -> dict[str, Any]:
-        """For a model file, as JSON has it."""
+        """Returns the policy as JSON values, for a model file."""
         stated = self.stated.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return {"name": self.name, "stated": stated}
 
     @classmethod
     def unpack(cls, data: dict[str, Any]) -> Policy:
-        """The inverse of `pack`."""
+        """Returns the policy that `pack` was called on."""
         return cls(read_tables(data["stated"], str(data["name"])), str(data["name"]))
 
-    # ---- it drives a method -------------------------------------------------------------------
+    # ---- for a method --------------------------------------------------------------------------
 
     def schema(self, X: pd.DataFrame, base: Schema | None = None) -> Schema:
-        """Of the features in X (the target left out) as the policy has them.
+        """Returns the schema of X, without the target, with the policy's roles, ranges and costs.
 
-        base: where what the policy does not say comes from; None: the schema file that the policy
-        names, or else what can be read off the table.
+        base: the schema that the policy changes; None: the schema file that the policy names, or
+        else the schema inferred from the table.
         """
         X = self.split(X)[0]
         schema = base or self._base(X)
@@ -210,11 +190,11 @@ class Policy:
         return schema
 
     def _check_names(self, schema: Schema) -> None:
-        """Refuse names that are no features, by the key where they stand."""
+        """Raises a UserError for a name that is no feature, with its key."""
         named = [(name, f"'features.{name}'") for name in self.stated.features]
-        for field in ("lock", "increase", "decrease", "ranges", "allowed", "max_step"):
-            rules = getattr(self.stated.rules, field)
-            named += [(name, f"'rules.{field}' names '{name}', which") for name in rules]
+        for kind in FEATURE_KINDS:
+            names = [name for name, _ in kind.stated(self.stated.rules)]
+            named += [(name, f"'rules.{kind.field}' names '{name}', which") for name in names]
         for name, where in named:
             if name not in schema.names:
                 close = did_you_mean(name, schema.names)
@@ -227,21 +207,21 @@ class Policy:
         return Schema.infer(X) if file is None else Schema.load(self.folder / file)
 
     def _applied(self, schema: Schema, feature: Feature) -> Schema:
-        said = self.stated.features.get(feature.name)
-        if said is None:
+        own = self.stated.features.get(feature.name)
+        if own is None:
             role = self.stated.unlisted
             return schema if role is None else schema.with_feature(feature.name, role=role)
-        changes = said.stated()
-        if changes.get("kind") == "category":  # what was read off its numbers is about numbers
+        changes = own.stated()
+        if changes.get("kind") == "category":  # what `Schema.infer` found is about numbers
             changes = {"range": None, "decimals": None, **changes}
         try:
             return schema.with_feature(feature.name, **changes)
         except UserError as error:
-            said_of = str(error).removeprefix("schema: ")
-            raise UserError(f"{self.name}: 'features.{feature.name}': {said_of}") from None
+            mistake = str(error).removeprefix("schema: ")
+            raise UserError(f"{self.name}: 'features.{feature.name}': {mistake}") from None
 
     def classifier(self, model: Any = None) -> Classifier:
-        """The model with the policy's favourable outcome and cutoff; None: to be trained."""
+        """Returns the model with the policy's outcome and cutoff; None: a model to be trained."""
         decision = self.stated.decision
         if isinstance(model, Classifier):
             self._check_decision(model)
@@ -255,7 +235,7 @@ class Policy:
 
     @property
     def favourable(self) -> Any:
-        """One label, a tuple of several, or None: 1 of {0, 1}."""
+        """The favourable label, or a tuple of several; None: 1, of the labels 0 and 1."""
         named = self.stated.decision.favourable
         return named[0] if len(named) == 1 else named or None
 
@@ -264,9 +244,9 @@ class Policy:
         return self.stated.decision.target
 
     @property
-    def constraints(self) -> Constraints | None:
+    def rules(self) -> Rules | None:
         """The rules of every request; None: there are none."""
-        return None if self.stated.rules == Constraints() else self.stated.rules
+        return None if self.stated.rules == Rules() else self.stated.rules
 
     @property
     def promise(self) -> float | None:
@@ -274,29 +254,32 @@ class Policy:
 
     @property
     def request(self) -> dict[str, Any]:
-        """What `plans` is to be told: `method.plans(X, n=3, **policy.request)`."""
+        """The options of `plans` that the policy sets: `method.plans(X, n=3, **policy.request)`."""
         return self.request_with(None)
 
-    def request_with(self, constraints: Any) -> dict[str, Any]:
-        """The same, with rules of these people on top: none of the policy's is lost by them."""
-        rules: Constraints | PerPerson | None = self.constraints
-        if constraints is not None:
-            rules = PerPerson(default=self.stated.rules).also(read_constraints(constraints))
-        told = {"constraints": rules, "promise": self.promise}
-        return {name: value for name, value in told.items() if value is not None}
+    def request_with(self, rules: Any) -> dict[str, Any]:
+        """Returns `request` with more rules on top; the policy's own stay in force.
+
+        rules: anything that `read_rules` reads.
+        """
+        both: Rules | PersonalRules | None = self.rules
+        if rules is not None:
+            both = PersonalRules(default=self.stated.rules).also(read_rules(rules))
+        options = {"rules": both, "promise": self.promise}
+        return {name: value for name, value in options.items() if value is not None}
 
     def split(self, table: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series | None]:
-        """The features, and the outcomes where the table has their column."""
+        """Returns the features, and the outcomes if the table has their column, else None."""
         if self.target is None or self.target not in table.columns:
             return table, None
         return table.drop(columns=self.target), table[self.target]
 
     def check_fitted(self, method: Any) -> None:
-        """Refuse a method that was fitted under another policy: its features are not these.
+        """Raises a UserError if a method was fitted under a policy with other features.
 
-        Rules of requests and the promise may differ: nothing was learned from them.
+        Rules of requests and the promise may differ, since the method did not learn from them.
         """
-        differ = self._differences(method.schema_) + self._unsaid(method.policy_)
+        differ = self._differences(method.schema_) + self._no_longer_stated(method.policy_)
         if differ:
             raise UserError(
                 f"{self.name}: the model was fitted under other rules: {differ[0]}; fit it again "
@@ -307,39 +290,39 @@ class Policy:
     def _differences(self, fitted: Schema) -> list[str]:
         found = []
         for feature in fitted:
-            for field, value in self._said_of(feature.name).items():
+            for field, value in self._stated_of(feature.name).items():
                 has = getattr(feature, field)
                 if has != value:
                     found.append(f"'{feature.name}' had the {field} {has!r}, not {value!r}")
         unknown = [name for name in self.stated.features if name not in fitted.names]
         return found + [f"'{name}' was no feature" for name in unknown]
 
-    def _said_of(self, name: str) -> dict[str, Any]:
-        """The fields of a feature that the policy states."""
-        said, unlisted = self.stated.features.get(name), self.stated.unlisted
-        if said is not None:
-            return said.stated()
+    def _stated_of(self, name: str) -> dict[str, Any]:
+        """Returns the fields of a feature that the policy states."""
+        own, unlisted = self.stated.features.get(name), self.stated.unlisted
+        if own is not None:
+            return own.stated()
         return {} if unlisted is None else {"role": unlisted}
 
-    def _unsaid(self, before: Policy | None) -> list[str]:
-        """What the policy that a model was fitted under says of features, and this one does not."""
+    def _no_longer_stated(self, before: Policy | None) -> list[str]:
+        """Returns what the policy of the fit states about features and this one does not."""
         if before is None:
             return []
         named = [*before.stated.features, *self.stated.features]
-        lost = {name: before._said_of(name).keys() - self._said_of(name) for name in named}
+        lost = {name: before._stated_of(name).keys() - self._stated_of(name) for name in named}
         found = [
-            f"{before.name} gave '{name}' its {sorted(fields)[0]}, which is not said any more"
+            f"{before.name} gave '{name}' its {sorted(fields)[0]}, which this policy does not state"
             for name, fields in lost.items()
             if fields
         ]
         if before.stated.unlisted != self.stated.unlisted:
-            ways = (before.stated.unlisted, self.stated.unlisted)
-            told = [f"'{way}'" if way else "as the table has it" for way in ways]
-            found.append(f"what is not listed was {told[0]}, not {told[1]}")
+            roles = (before.stated.unlisted, self.stated.unlisted)
+            was, now = (f"'{role}'" if role else "as the table has it" for role in roles)
+            found.append(f"unlisted features were {was}, not {now}")
         return found
 
     def _check_decision(self, h: Classifier) -> None:
-        """Refuse a classifier that accepts others than the policy says, where it says so."""
+        """Raises a UserError if a classifier has another outcome or cutoff than the policy states."""
         wanted, stated = self.stated.decision.cutoff, self.stated.decision.model_fields_set
         named = set(self.stated.decision.favourable)
         # 1 of {0, 1} is favourable where a classifier names none; other labels it does not know
@@ -361,13 +344,13 @@ class Policy:
                 f"{h.cutoff:g}; make them agree"
             )
 
-    # ---- it is looked at ----------------------------------------------------------------------
+    # ---- warnings -------------------------------------------------------------------------------
 
     def lint(self, X: pd.DataFrame, method: Any = None) -> list[str]:
-        """Sentences about what looks wrong; X: training rows, or others like them.
+        """Returns sentences about what looks wrong. X: training rows, or others like them.
 
-        method: fitted under this policy; then plans are made for some of the rows in X that it
-        rejects, to see whom the rules leave without one.
+        method: fitted under this policy. If it is given, plans are made for some of the rows in X
+        that it rejects, to find whom the rules leave without one.
         """
         if method is not None:
             self.check_fitted(method)
@@ -375,23 +358,23 @@ class Policy:
         X = self.split(X)[0]
         schema = self.schema(X)
         remarks = schema.lint(X)
-        for name, said in self.stated.features.items():
-            remarks += _lint_feature(schema[name], said, X[name])
+        for name, own in self.stated.features.items():
+            remarks += _lint_feature(schema[name], own, X[name])
         remarks += [*_lint_immutables(schema, X), *self._lint_rules(schema, X)]
         if all(feature.role != "mutable" for feature in schema):
-            remarks.append("no feature is mutable: nobody can be told to change anything")
+            remarks.append("no feature is mutable, so there can be no plan")
         if method is not None:
-            remarks += _lint_reading(method.classifier_, schema, X)
+            remarks += _lint_use(method.classifier_, schema, X)
             remarks += [] if refused else self._lint_plans(method, X)
         return remarks + refused
 
     def refused(self, X: pd.DataFrame, method: Any = None) -> list[str]:
-        """What of the policy would be refused for such a table: by `fit`, or by each request.
+        """Returns sentences about what `fit` or each request would refuse for such a table.
 
-        method: then rules need be met only by those rows that it rejects.
+        method: if it is given, only the rows that it rejects must be able to meet the rules.
         """
         X, y = self.split(X)
-        found, encoder = [], TableEncoder(self.schema(X)).fit(X)
+        found, book = [], RuleBook.of_schema(TableEncoder(self.schema(X)).fit(X))
         try:
             if y is not None:
                 self.classifier().is_favourable(y)
@@ -402,35 +385,33 @@ class Policy:
             unless, asking = "", ~method.classifier_.accepts(X[method.schema_.names])
         for then, whom in (("", np.zeros(len(X), dtype=bool)), (unless, asking)):
             try:
-                compile_constraints(self.stated.rules, encoder, Rules(encoder), X, whom)
+                request_book(self.stated.rules, book, X, whom)
             except UserError as error:
                 return [*found, f"'rules' will be refused for such a table{then}: {error}"]
         return found
 
     def _lint_rules(self, schema: Schema, X: pd.DataFrame) -> list[str]:
         rules, remarks = self.stated.rules, []
-        named = {"lock": rules.lock, "increase": rules.increase, "decrease": rules.decrease}
-        named |= {f: tuple(getattr(rules, f)) for f in ("ranges", "allowed", "max_step")}
-        for field, names in named.items():
-            for name in names:
-                feature = schema[name]
-                if feature.role not in ("mutable", "derived"):
-                    then = "it does nothing" if feature.role == "immutable" else "it is refused"
-                    remarks.append(f"'rules.{field}' names '{name}', {feature.role}: {then}")
+        for kind in FEATURE_KINDS:
+            for name, _ in kind.stated(rules):
+                role = schema[name].role
+                if role not in ("mutable", "derived"):
+                    then = "it does nothing" if role == "immutable" else "it is refused"
+                    remarks.append(f"'rules.{kind.field}' names '{name}', {role}: {then}")
         for name, (low, high) in rules.ranges.items():
             if schema[name].is_category:
-                continue  # which the rules are refused for
+                continue  # `refused` reports it
             ends = (-np.inf if low is None else low, np.inf if high is None else high)
             remarks += _lint_range(f"'rules.ranges.{name}'", ends, X[name])
         for names, way in ((rules.increase, "decrease"), (rules.decrease, "increase")):
             remarks += [
-                f"'{name}' may only {way} by its feature and only the other way by the rules: it "
-                "goes nowhere"
+                f"'{name}' may only {way} by its feature and only the other way by the rules, so "
+                "it cannot change"
                 for name in names
                 if schema[name].direction == way
             ]
         remarks += [
-            f"'rules.{field}' is 0: nothing may change, and nobody would have a plan"
+            f"'rules.{field}' is 0, so nothing may change and nobody has a plan"
             for field in ("max_changes", "max_cost")
             if getattr(rules, field) == 0
         ]
@@ -477,69 +458,71 @@ def _share(part: int, whole: int) -> str:
 # ---- remarks --------------------------------------------------------------------------------
 
 
-def _lint_feature(feature: Feature, said: FeaturePolicy, column: pd.Series) -> Iterable[str]:
+def _lint_feature(feature: Feature, own: FeaturePolicy, column: pd.Series) -> Iterable[str]:
     where = f"'features.{feature.name}'"
-    if said.cost_weight is not None and feature.role != "mutable":
-        yield f"{where} has a cost_weight, but is {feature.role}: nobody pays for it"
+    if own.cost_weight is not None and feature.role != "mutable":
+        yield f"{where} has a cost_weight, but is {feature.role}, so it costs nothing"
     if feature.is_category:
-        return  # what follows is about numbers
-    if feature.range is not None and said.range is not None:
+        return  # the rest is about numbers
+    if feature.range is not None and own.range is not None:
         yield from _lint_range(f"{where}.range", feature.range, column)
     if feature.horizon is not None and feature.horizon > column.max() - column.min():
-        yield f"{where} advances by {feature.horizon:g}, more than people in the table differ by"
+        yield f"{where} advances by {feature.horizon:g}, more than people in the table differ"
     if feature.max_step is not None and (column.max() - column.min()) <= feature.max_step:
-        yield f"{where}.max_step is as large as the whole table's range: it stops nobody"
+        yield f"{where}.max_step is as large as the whole table's range, so it forbids nothing"
 
 
 def _lint_immutables(schema: Schema, X: pd.DataFrame) -> Iterable[str]:
-    """Whoever shares what is immutable with nobody has nobody to learn from."""
+    """Yields a sentence if most rows share their immutable values with no other row."""
     fixed = [feature.name for feature in schema if feature.role == "immutable"]
     compared = [name for name in fixed if X[name].nunique() <= SHARED]
     alone = ~X.duplicated(compared, keep=False) if compared else pd.Series(False, X.index)
     if alone.mean() > 0.5:
         share = _share(int(alone.sum()), len(X))
         yield (
-            f"{share} of the rows share with no other what is immutable, {fixed}: there is nobody "
-            "to learn from; lock some of it instead, by 'rules.lock'"
+            f"{share} of the rows share their immutable features {fixed} with no other row, so "
+            "there is nobody to learn from; lock some of them instead, by 'rules.lock'"
         )
 
 
 def _lint_range(where: str, ends: tuple[float, float], column: pd.Series) -> Iterable[str]:
     low, high = float(column.min()), float(column.max())
-    told = f"the table goes from {amount(low)} to {amount(high)}"
+    table = f"the table goes from {amount(low)} to {amount(high)}"
     if ends[1] < low or ends[0] > high:
-        yield f"{where} [{ends[0]:.10g}, {ends[1]:.10g}] lies outside the data: {told}"
+        yield f"{where} [{ends[0]:.10g}, {ends[1]:.10g}] lies outside the data: {table}"
     elif (np.isfinite(ends[0]) and ends[0] < low) or (np.isfinite(ends[1]) and ends[1] > high):
         yield (
-            f"{where} [{ends[0]:.10g}, {ends[1]:.10g}] goes beyond the data ({told}): the model "
+            f"{where} [{ends[0]:.10g}, {ends[1]:.10g}] goes beyond the data ({table}): the model "
             "has seen nobody there"
         )
 
 
 def _lint_relations(texts: Iterable[str], schema: Schema, X: pd.DataFrame) -> Iterable[str]:
     encoder = TableEncoder(schema).fit(X)
-    F, immutable = encoder.features(X), Rules(encoder).immutable
+    F, immutable = encoder.features(X), RuleBook.of_schema(encoder).immutable
     view = {j: Possible.known(F[:, j]) for j in range(F.shape[1])}
     for text in texts:
         try:
             relation = parse_relation(text, encoder)
         except UserError:
-            continue  # which the rules are refused for
+            continue  # `refused` reports it
         features = list(relation.features)
         protected = [schema.names[j] for j in features if schema.features[j].role == "protected"]
         if protected:
             yield f"the rule '{text}' names {protected}, which is protected: it will be refused"
         if immutable[features].all():
-            yield f"the rule '{text}' is about nothing that a person can change"
+            yield f"the rule '{text}' names no feature that a person can change"
         broken = np.broadcast_to(relation(view) < 0, len(X))
         if broken.any():
             share = _share(int(broken.sum()), len(X))
-            yield f"{share} of the rows do not keep the rule '{text}' as they are"
+            yield f"{share} of the rows already break the rule '{text}'"
 
 
-def _lint_reading(h: Classifier, schema: Schema, X: pd.DataFrame) -> Iterable[str]:
-    for name, share in read_by(h, schema, X[schema.names]).items():
-        yield (
-            f"the model itself reads '{name}', which is protected: its score hangs on it in "
-            f"{share:.0%} of the rows that were tried"
-        )
+def _lint_use(h: Classifier, schema: Schema, X: pd.DataFrame) -> Iterable[str]:
+    for use in protected_used_by(h, schema, X[schema.names]):
+        yield f"{use.sentence}, and it is protected"
+
+
+def rules_in_force(policy: Policy | None, rules: Any) -> Any:
+    """Return the rules of a request on top of the policy's, if there is a policy."""
+    return rules if policy is None else policy.request_with(rules).get("rules")

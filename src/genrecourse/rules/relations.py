@@ -1,17 +1,17 @@
-"""Rules between features, as people write them.
+"""Rules between features, written as text.
 
     NumTrades90Ever <= NumTrades60Ever
     if marital-status = Married then relationship = Husband or Wife
     "hours per week" > 20 and not (job = student)
 
-A comparison has a feature on one side at least, and a feature, a number or levels on the other.
-Names and levels stand in quotes, or as they are: the longest one that fits is meant, so hyphens and
-spaces need no quotes. Numbers are compared in original units.
+A comparison has a feature on at least one side, and a feature, a number or levels on the other.
+Names and levels may be quoted. Without quotes the longest known name that fits is read, so hyphens
+and spaces need no quotes. Numbers are compared in original units.
 
-A relation is evaluated on what each feature *may be* (`Possible`), and the answer is three-valued:
-certainly met (1), certainly broken (-1), or open (0). Once every feature is known the answer is
-too, and before that a sampler can drop what no continuation can save. A missing value leaves a
-comparison open: nobody can say that it is broken.
+A relation is evaluated on what each feature *may be* (`Possible`), and the answer has three values:
+certainly met (1), certainly broken (-1), or open (0). If every feature is known, the answer is not
+open, unless a value is missing: then a comparison is neither met nor broken. A sampler evaluates
+relations early and drops what no later choice can repair.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ Truth = np.ndarray[Any, np.dtype[np.int8]]
 
 @dataclass(frozen=True)
 class Possible:
-    """What one feature may be, in the scaled feature view; arrays of any shapes that broadcast."""
+    """What one feature may be, in the scaled feature view F; arrays of shapes that broadcast."""
 
     low: Any  # of a number, or of a category's level indices
     high: Any
-    levels: np.ndarray | None = None  # (..., L + 1) of a category: which may occur; last: missing
+    levels: np.ndarray | None = None  # (..., L + 1) booleans of a category; the last: missing
 
     @classmethod
     def known(cls, value: Any) -> Possible:
+        """Returns a feature that can only be `value`."""
         return cls(value, value)
 
 
@@ -53,17 +54,27 @@ class Relation:
     """One rule between features."""
 
     text: str
-    features: tuple[int, ...]  # what it speaks of, ascending
+    features: tuple[int, ...]  # that it names, ascending
     evaluate: Expression
 
     def __call__(self, view: View) -> Truth:
-        """1 where it is met whatever the open features become, -1 where it is broken, else 0."""
+        """Returns 1 if it is met whatever the open features become, -1 if it is broken, else 0."""
         with np.errstate(invalid="ignore"):
             return self.evaluate(view)
 
 
 def parse_relation(text: str, encoder: TableEncoder) -> Relation:
-    """Read a rule against the features of a table; what cannot be read is a UserError."""
+    """Returns a relation over the features of a table; raises a UserError if it cannot be read.
+
+    >>> import pandas as pd
+    >>> from genrecourse.table.schema import Schema
+    >>> X = pd.DataFrame({"income": [10.0, 20.0], "debt": [5.0, 15.0]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> relation = parse_relation("debt <= income", encoder)
+    >>> F = encoder.features(X)
+    >>> relation({0: Possible.known(F[:, 0]), 1: Possible.known(F[:, 1])})
+    array([1, 1], dtype=int8)
+    """
     parser = _RelationParser(text, encoder)
     evaluate = parser.rule()
     return Relation(text, tuple(sorted(parser.used)), evaluate)
@@ -114,7 +125,7 @@ class _Term:
 
 
 def _compare(left: _Term, sign: str, right: _Term, slack: float) -> Expression:
-    """Two numbers; what rounding may have moved (`slack`) neither breaks nor meets a rule."""
+    """Compares two numbers; a difference within `slack`, by rounding, counts as equal."""
 
     def at_most(a: tuple[Any, Any], b: tuple[Any, Any]) -> Truth:
         return _truth(a[1] <= b[0] + slack, a[0] > b[1] + slack)
@@ -136,7 +147,7 @@ def _compare(left: _Term, sign: str, right: _Term, slack: float) -> Expression:
 
 
 def _is_one_of(feature: int, levels: list[int], n_levels: int) -> Expression:
-    """A category's level is in a set."""
+    """Checks that a category's level is in a set."""
     inside = np.isin(np.arange(n_levels + 1), levels)
 
     def evaluate(view: View) -> Truth:
@@ -207,8 +218,8 @@ class _RelationParser:
             return _Token("name", text[i + 1 : stop]), stop + 1
         sign = _SIGN.match(text, i)
         if sign:
-            said = _UNICODE.get(sign[0], sign[0])
-            return _Token("sign", _SIGNS[said]), sign.end()
+            plain = _UNICODE.get(sign[0], sign[0])
+            return _Token("sign", _SIGNS[plain]), sign.end()
         for name in known:  # a name may hold spaces, signs and even words such as "or"
             if name and text.startswith(name, i) and _END.match(text, i + len(name)):
                 if name.lower() in _WORDS:
@@ -233,9 +244,9 @@ class _RelationParser:
             return True
         return False
 
-    def _error(self, said: str) -> UserError:
+    def _error(self, problem: str) -> UserError:
         return UserError(
-            f"the rule '{self.text}': {said}. Write for example 'a <= b' or "
+            f"the rule '{self.text}': {problem}. Write for example 'a <= b' or "
             "'if a = level then b = level or level', with names as in the schema"
         )
 
@@ -245,7 +256,7 @@ class _RelationParser:
         if self._accept("word", "if"):
             condition = self._any()
             if not self._accept("word", "then"):
-                raise self._error(f"'then' should stand where '{self._peek().text}' stands")
+                raise self._error(f"expected 'then', found '{self._peek().text}'")
             answer = _any_of([_negation(condition), self._any()])
         else:
             answer = self._any()
@@ -278,7 +289,7 @@ class _RelationParser:
     def _comparison(self) -> Expression:
         left = self._name()
         if self._peek().kind != "sign":
-            raise self._error(f"a sign such as <= or = should follow '{left}'")
+            raise self._error(f"expected a sign such as <= or = after '{left}'")
         sign, right = self._next().text, self._name()
         if left not in self.places and right in self.places:
             left, sign, right = right, _TURNED[sign], left
@@ -304,7 +315,7 @@ class _RelationParser:
     def _name(self) -> str:
         token = self._next()
         if token.kind != "name":
-            raise self._error(f"a feature or a value should stand where '{token.text}' stands")
+            raise self._error(f"expected a feature or a value, found '{token.text}'")
         return token.text
 
     # ---- one comparison -----------------------------------------------------------------------
@@ -316,7 +327,7 @@ class _RelationParser:
         if a.is_category != b.is_category or a.categories != b.categories:
             raise self._error(f"'{a.name}' and '{b.name}' do not hold the same kind of values")
         if a.is_category and sign not in ("=", "!=") and not (a.ordered and b.ordered):
-            raise self._error(f"the levels of '{a.name}' have no order, so '{sign}' says nothing")
+            raise self._error(f"the levels of '{a.name}' have no order, so '{sign}' has no meaning")
         left, right = self.encoder.blocks[j], self.encoder.blocks[k]
         slack = max(left.slack * left.span, right.slack * right.span)
         return _compare(_term(j, left), sign, _term(k, right), slack)
@@ -338,7 +349,7 @@ class _RelationParser:
             return found if sign == "=" else _negation(found)
         if not feature.ordered:
             raise self._error(
-                f"the levels of '{feature.name}' have no order, so '{sign}' says nothing"
+                f"the levels of '{feature.name}' have no order, so '{sign}' has no meaning"
             )
         compare = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}[sign]
         return _is_one_of(j, [k for k in range(n) if compare(k, levels[0])], n)
@@ -370,7 +381,7 @@ def _term(j: int, block: Block) -> _Term:
 
 
 def level_of(feature: Feature, value: Level) -> int | None:
-    """The place of a level, given as it is or as its text; None if there is none."""
+    """Returns the place of a level, given as its value or its text; None if there is none."""
     for k, level in enumerate(feature.categories):
         if type(level) is type(value) and level == value:
             return k
@@ -378,8 +389,8 @@ def level_of(feature: Feature, value: Level) -> int | None:
         str(level).lower() if isinstance(level, bool) else str(level)
         for level in feature.categories
     ]
-    said = str(value).lower() if isinstance(value, bool) else str(value)
-    for candidate in (said, said.lower() if said in ("True", "False") else said):
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    for candidate in (text, text.lower() if text in ("True", "False") else text):
         if candidate in texts:
             return texts.index(candidate)
     return None

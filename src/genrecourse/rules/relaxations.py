@@ -1,118 +1,86 @@
-"""Each rule by itself, and all the others: which single rule stands in the way?
+"""RelaxedRule: each rule by itself, and all rules but this one.
 
-Where rules keep a person from every plan, they can be told which one does, and whoever wrote the
-rules can see what each of them costs. A relaxed rule is never in force: what it would open is said
-about the rule and is no plan.
+If rules keep a person from every plan, the relaxed rules show which single rule does, and whoever
+wrote the rules sees what each of them costs. A relaxed rule stays in force: what would be possible
+without it is information about the rule, and no plan.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from genrecourse.rules.constraints import RuleBook, Rules
-from genrecourse.rules.requests import CompiledRules, Constraints, RequestRules
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.interface import FeatureKind
+from genrecourse.rules.kinds import FEATURE_KINDS, KINDS
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Feature
+
+# The order of the schema's rules on one feature; it decides between two of the same cost.
+_SCHEMA_ORDER = ("role", "direction", "max_step", "range")
 
 
 @dataclass(frozen=True)
 class RelaxedRule:
     """One rule, and the rules without it."""
 
-    kind: str  # "immutable", "direction", "range", "step"; of a request also "lock", "allowed", ...
+    kind: str  # the kind's name; "immutable" for a lock of the schema
     feature: Feature | None  # that the rule is about, with the rule as one of its fields
     rules: RuleBook  # without it
     value: Any = None  # of a rule that no field of a feature can hold
     binds: np.ndarray | None = None  # (n,) booleans: whom; None: everybody
 
 
-def relaxed_schema(rules: Rules, encoder: TableEncoder) -> list[RelaxedRule]:
-    """Each rule of the schema."""
+def relaxed_rules(book: RuleBook) -> list[RelaxedRule]:
+    """Returns each rule of the request, for those who have it, and then each rule of the schema."""
+    return [*_of_request(book), *_of_schema(book)]
+
+
+def _of_schema(book: RuleBook) -> list[RelaxedRule]:
     found = []
-    for feature in encoder.schema:
-        free: dict[str, dict[str, Any]] = {}
-        if feature.role == "immutable":
-            free["immutable"] = {"role": "mutable"}
-        elif feature.role in ("mutable", "derived"):  # time and what is protected keep no rule
-            if feature.direction != "any":
-                free["direction"] = {"direction": "any"}
-            if feature.max_step is not None:
-                free["step"] = {"max_step": None}
-            if feature.range is not None:
-                free["range"] = {"range": None}
-        for kind, fields in free.items():
-            schema = encoder.schema.with_feature(feature.name, **fields)
-            without = Rules(TableEncoder.from_blocks(schema, encoder.blocks))
-            found.append(RelaxedRule(kind, feature, without))
+    for feature in book.encoder.schema:
+        for kind in _stated_kinds(feature):
+            default = Feature.model_fields[kind.schema_field].default
+            schema = book.encoder.schema.with_feature(feature.name, **{kind.schema_field: default})
+            without = RuleBook.of_schema(TableEncoder.from_blocks(schema, book.encoder.blocks))
+            if book.request is not None and book.group is not None:
+                without = without.with_statements(book.request, book.group)
+            name = "immutable" if kind.schema_field == "role" else kind.name
+            found.append(RelaxedRule(name, feature, without))
     return found
 
 
-def relaxed_request(request: RequestRules) -> list[RelaxedRule]:
-    """Each rule of the request, for those who have it, and then each rule of the schema."""
-    encoder, found = request.encoder, []
-    stated = [_rules(one.own) for one in request.stated]
-    for rule in dict.fromkeys(rule for rules in stated for rule in rules):
-        those = [i for i, rules in enumerate(stated) if rule in rules]
-        without = list(request.stated)
-        for i in those:
-            without[i] = CompiledRules.of(_without(without[i].own, rule), encoder)
-        relaxed = _told(rule, encoder, replace(request, stated=tuple(without)))
-        found.append(replace(relaxed, binds=np.isin(request.kind, those)))
-    for relaxed in relaxed_schema(request.rules, encoder):
-        assert isinstance(relaxed.rules, Rules)
-        found.append(replace(relaxed, rules=replace(request, rules=relaxed.rules)))
+def _stated_kinds(feature: Feature) -> list[FeatureKind]:
+    """Returns the kinds of rules that the schema has on a feature and that can be relaxed.
+
+    No rule on a feature that time moves, or that is protected, decides a plan.
+    """
+    if feature.role in ("advances", "protected"):
+        return []
+    kinds = [kind for kind in FEATURE_KINDS if kind.in_schema(feature) is not None]
+    if feature.role == "immutable":
+        return [kind for kind in kinds if kind.schema_field == "role"]
+    known = len(_SCHEMA_ORDER)
+    order = {field: place for place, field in enumerate(_SCHEMA_ORDER)}
+    return sorted(kinds, key=lambda kind: order.get(kind.schema_field, known))
+
+
+def _of_request(book: RuleBook) -> list[RelaxedRule]:
+    if book.request is None:
+        return []
+    schema, found = book.encoder.schema, []
+    sets = [
+        [(kind, key, value) for kind in KINDS for key, value in kind.stated(rules)]
+        for rules in book.request.rules
+    ]
+    for rule in dict.fromkeys(rule for rules in sets for rule in rules):
+        kind, key, value = rule
+        those = np.array([rule in rules for rules in sets])
+        place = schema.names.index(key) if isinstance(kind, FeatureKind) else key
+        without = replace(book, request=book.request.without(kind, place, those))
+        feature, shown = kind.relaxed(key, value, schema)
+        binds = None if book.group is None else those[book.group]
+        found.append(RelaxedRule(kind.name, feature, without, shown, binds))
     return found
-
-
-# ---- one rule of a request ------------------------------------------------------------------
-
-Rule = tuple[str, str, Any]  # the field of `Constraints`, the feature (or the relation), its value
-LISTS = ("lock", "increase", "decrease", "relations")
-TABLES = ("ranges", "allowed", "max_step")
-PLAIN = ("max_changes", "max_cost")
-
-
-def _rules(own: Constraints) -> list[Rule]:
-    rules: list[Rule] = [(field, name, None) for field in LISTS for name in getattr(own, field)]
-    rules += [(field, *item) for field in TABLES for item in getattr(own, field).items()]
-    values = [(field, "", getattr(own, field)) for field in PLAIN]
-    return rules + [rule for rule in values if rule[2] is not None]
-
-
-def _without(own: Constraints, rule: Rule) -> Constraints:
-    """These constraints without one of their rules."""
-    field, name, _ = rule
-    stated = getattr(own, field)
-    left: Any = None
-    if field in LISTS:
-        left = tuple(other for other in stated if other != name)
-    elif field in TABLES:
-        left = {other: value for other, value in stated.items() if other != name}
-    return own.model_copy(update={field: left})
-
-
-def _told(rule: Rule, encoder: TableEncoder, rules: RuleBook) -> RelaxedRule:
-    """The rule in the words of the schema's own rules, where it has the same."""
-    field, name, value = rule
-    if field == "relations":
-        return RelaxedRule("relation", None, rules, name)
-    if field in PLAIN:
-        return RelaxedRule(field, None, rules, value)
-    feature = encoder.schema[name]
-    if field in ("increase", "decrease"):
-        return RelaxedRule("direction", feature.model_copy(update={"direction": field}), rules)
-    if field == "ranges":
-        low, high = (
-            end if end is not None else open_ for end, open_ in zip(value, OPEN, strict=True)
-        )
-        return RelaxedRule("range", feature.model_copy(update={"range": (low, high)}), rules)
-    if field == "max_step":
-        return RelaxedRule("step", feature.model_copy(update={"max_step": value}), rules)
-    return RelaxedRule(field, feature, rules, value)
-
-
-OPEN = (-math.inf, math.inf)  # the ends of a range that has none

@@ -1,17 +1,18 @@
-"""What roles beyond mutable and immutable mean for rows: one place, for all methods.
+"""What the roles beyond mutable and immutable mean for rows: one place, for all methods.
 
-A derived feature follows the features of its formula, and time moves an advancing one. Nobody
-chooses either, so no method proposes them: they are carried over from x as immutables are, and
-`DerivedFeatures.settle` brings them to where they will be before h, the verifier or a rule sees a row.
+A derived feature is computed by its formula from others, and time moves an advancing one. No person
+chooses either, so no method proposes them: methods carry them over from x as they do immutables,
+and `DerivedFeatures.apply` sets them before h, the verifier or a rule sees a row.
 
-A protected feature decides no plan. Whatever learns or compares sees it blank (`ProtectedMask`); h alone,
-which may have been built to read it, is shown each person's own value, and `read_by` tells if it
-does.
+A protected feature decides no plan. Whatever learns or compares sees rows without it
+(`ProtectedMask`). Only h, which may have been built to use it, sees each person's own value, and
+`protected_used_by` finds out whether it does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -22,11 +23,26 @@ from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder, unchanged
 from genrecourse.table.schema import Schema
 
 CLOSE = 1e-6  # share of a derived number that rounding of its parts may move it by
-ASKED = 64  # rows by which it is told whether h reads a feature
+SAMPLED = 64  # rows on which `protected_used_by` changes a feature
 
 
 class DerivedFeatures:
-    """What moves by itself once a person acts, in the scaled feature view of an encoder."""
+    """The features that move by themselves once a person acts, in the scaled feature view F.
+
+    >>> from genrecourse.table.schema import Feature
+    >>> number = {"kind": "number"}
+    >>> schema = Schema(
+    ...     features=(
+    ...         Feature(name="debt", **number),
+    ...         Feature(name="income", **number),
+    ...         Feature(name="share", **number, role="derived", formula="debt / income"),
+    ...     )
+    ... )
+    >>> X = pd.DataFrame({"debt": [0.0, 10.0], "income": [0.0, 10.0], "share": [0.0, 1.0]})
+    >>> derived = DerivedFeatures(TableEncoder(schema).fit(X))
+    >>> derived.apply(np.array([[0.5, 1.0, 0.5]]), np.array([[0.2, 1.0, 0.5]]))
+    array([[0.2, 1. , 0.2]])
+    """
 
     def __init__(self, encoder: TableEncoder):
         schema, self.blocks = encoder.schema, encoder.blocks
@@ -46,32 +62,33 @@ class DerivedFeatures:
         return bool(self.mask.any())
 
     @property
-    def derived(self) -> list[int]:
-        """Each after those that it is computed from."""
+    def computed(self) -> list[int]:
+        """The features with a formula, each after those that it is computed from."""
         return list(self._formulas)
 
-    def settle(self, F: Array, F_plus: Array) -> Array:
-        """F_plus (..., d) with everything that follows from what was changed in F (..., d).
+    def apply(self, F: Array, F_plus: Array) -> Array:
+        """Returns F_plus (..., d) with the derived and advancing features that the changes of the
+        others from F (..., d) imply.
 
-        Who changes nothing does not advance. A derived value is computed anew where one of its
-        parts has moved, and is else as x has it: a table's own value may differ from its formula by
-        what was rounded.
+        A person who changes nothing does not advance. A derived value is computed again only if one
+        of its parts has changed; otherwise it stays as x has it, since a table's own value may
+        differ from its formula by rounding.
         """
         if not self:
             return F_plus
         F, F_plus = np.broadcast_arrays(F, F_plus)
-        settled = np.where(self.mask, F, F_plus)
-        acted = ~self._same(F, settled).all(axis=-1)
+        found = np.where(self.mask, F, F_plus)
+        acted = ~self._same(F, found).all(axis=-1)
         for j, horizon in self._horizon.items():
-            settled[..., j] = np.where(acted, F[..., j] + horizon, F[..., j])
+            found[..., j] = np.where(acted, F[..., j] + horizon, F[..., j])
         for j in self._formulas:
-            moved = self._parts_moved(j, F, settled)
-            settled[..., j] = np.where(moved, self._computed(j, settled), F[..., j])
-        return settled
+            moved = self._parts_moved(j, F, found)
+            found[..., j] = np.where(moved, self._computed(j, found), F[..., j])
+        return found
 
     def ahead(self, F_plus: Array) -> Array:
-        """Rows in which what follows is still as x has it, for those who do not know x: settled as
-        if every part of every formula had moved."""
+        """Returns F_plus with derived and advancing features set as if every part of every formula
+        had changed, for callers that do not know x."""
         ahead = F_plus.copy()
         for j, horizon in self._horizon.items():
             ahead[..., j] += horizon
@@ -80,23 +97,25 @@ class DerivedFeatures:
         return ahead
 
     def agree(self, F: Array, F_plus: Array) -> np.ndarray:
-        """(...) booleans: is everything that follows where it has to be?"""
+        """Returns (...) booleans: has each derived and advancing feature the value that it must
+        have?"""
         answer = np.ones(np.broadcast_shapes(F.shape, F_plus.shape)[:-1], dtype=bool)
         if not self:
             return answer
-        expected = self.settle(F, F_plus)
+        expected = self.apply(F, F_plus)
         for j in map(int, np.flatnonzero(self.mask)):
             answer &= self.is_at(j, expected[..., j], F_plus[..., j])
         return answer
 
     def is_at(self, j: int, expected: Array, value: Array) -> np.ndarray:
-        """Is feature j where it has to be, up to what its decimals and dtypes round?"""
+        """Returns booleans: is `value` the expected one, up to the rounding of feature j's decimals
+        and dtype?"""
         with np.errstate(invalid="ignore"):
             close = np.abs(expected - value) <= self._slack(j, expected)
         return np.asarray(close | (np.isnan(expected) & np.isnan(value)))
 
     def possible(self, j: int, x: Array) -> Possible:
-        """What feature j may be, as long as it is not known what else changes."""
+        """Returns what feature j may be while it is not known which other features change."""
         if j not in self._horizon:
             return Possible(np.full(x.shape, -np.inf), np.full(x.shape, np.inf))
         return Possible(x, x + self._horizon[j])
@@ -113,7 +132,7 @@ class DerivedFeatures:
         return np.asarray(~self._same(F, F_plus)[..., self._parts[j]].all(axis=-1))
 
     def _same(self, F: Array, F_plus: Array) -> np.ndarray:
-        """`unchanged`, and what single precision cannot tell apart is the same cell too."""
+        """Returns `unchanged`, but values that are equal in single precision are the same too."""
         same = unchanged(F, F_plus)
         for j, block in enumerate(self.blocks):
             if block.single:
@@ -121,7 +140,7 @@ class DerivedFeatures:
         return same
 
     def _computed(self, j: int, F: Array) -> Array:
-        """The formula of feature j, scaled and with the feature's decimals."""
+        """Returns the value of feature j's formula, scaled and with the feature's decimals."""
         values = {
             self._names[k]: self.blocks[k].low + F[..., k] * self.blocks[k].span
             for k in self._parts[j]
@@ -133,48 +152,76 @@ class DerivedFeatures:
 
 
 class ProtectedMask:
-    """Rows without their protected features: the same value stands there for everybody."""
+    """Hides the protected features of rows: everybody has the same value there.
+
+    >>> from genrecourse.table.schema import Feature
+    >>> sex = Feature(name="sex", kind="category", categories=("f", "m"), role="protected")
+    >>> schema = Schema(features=(sex, Feature(name="income", kind="number")))
+    >>> X = pd.DataFrame({"sex": ["f", "m"], "income": [10.0, 20.0]})
+    >>> encoder = TableEncoder(schema).fit(X)
+    >>> ProtectedMask(encoder).hide(encoder.features(X))
+    array([[0., 0.],
+           [0., 1.]])
+    """
 
     def __init__(self, encoder: TableEncoder):
         self.mask = np.array([feature.role == "protected" for feature in encoder.schema])
         self.columns = np.zeros(encoder.width, dtype=bool)  # of Z
-        for block, blank in zip(encoder.blocks, self.mask, strict=True):
-            self.columns[block.columns] = blank
+        for block, hidden in zip(encoder.blocks, self.mask, strict=True):
+            self.columns[block.columns] = hidden
 
     def __bool__(self) -> bool:
         return bool(self.mask.any())
 
-    def features(self, F: Array) -> Array:
+    def hide(self, F: Array) -> Array:
+        """Returns rows of F (..., d) with 0 for every protected feature."""
         return np.where(self.mask, 0.0, F) if self else F
 
-    def rows(self, Z: Array) -> Array:
+    def hide_encoded(self, Z: Array) -> Array:
+        """Returns rows of Z (..., D) with 0 in every column of a protected feature."""
         return np.where(self.columns, 0.0, Z) if self else Z
 
 
-def read_by(h: Classifier, schema: Schema, X: pd.DataFrame) -> dict[str, float]:
-    """For each protected feature that h reads: the share of rows whose score hangs on it.
+@dataclass(frozen=True)
+class ProtectedUse:
+    """A protected feature that a model uses."""
 
-    Asked of at most `ASKED` rows, spread over the table, with every other value that the feature
-    takes in them. What is not read on these rows may still be read on others.
+    feature: str
+    share: float  # of the sampled rows: those whose score changed with this feature alone
+    n_rows: int  # sampled
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"the model uses '{self.feature}': changing it alone changed the score of "
+            f"{self.share:.0%} of {self.n_rows} sampled rows"
+        )
+
+
+def protected_used_by(h: Classifier, schema: Schema, X: pd.DataFrame) -> list[ProtectedUse]:
+    """Returns the protected features that h uses.
+
+    At most `SAMPLED` rows, spread over the table, are scored again with up to 8 other values of the
+    feature that occur in them. h may use a feature on other rows only, which this cannot see.
     """
     if not schema.protected:
-        return {}
-    some = X.iloc[np.linspace(0, len(X) - 1, min(len(X), ASKED)).astype(int)]
+        return []
+    some = X.iloc[np.linspace(0, len(X) - 1, min(len(X), SAMPLED)).astype(int)]
     own = h.score(some)
-    return {
-        name: share
-        for name in schema.protected
-        if (share := float(_hangs_on(h, some, name, own).mean())) > 0
-    }
+    shares = {name: _changes_score(h, some, name, own).mean() for name in schema.protected}
+    return [
+        ProtectedUse(name, float(share), len(some)) for name, share in shares.items() if share > 0
+    ]
 
 
-def _hangs_on(h: Classifier, X: pd.DataFrame, name: str, own: Array) -> np.ndarray:
+def _changes_score(h: Classifier, X: pd.DataFrame, name: str, own: Array) -> np.ndarray:
+    """Returns (n,) booleans: does another value of one feature change the score `own`?"""
     low, high = h.score_range
-    hangs = np.zeros(len(X), dtype=bool)
+    changes = np.zeros(len(X), dtype=bool)
     for value in _some(X[name].drop_duplicates()):
         other = X.assign(**{name: pd.Series([value] * len(X), X.index, dtype=X[name].dtype)})
-        hangs |= np.abs(h.score(other) - own) > TOLERANCE * (high - low)
-    return hangs
+        changes |= np.abs(h.score(other) - own) > TOLERANCE * (high - low)
+    return changes
 
 
 def _some(values: pd.Series, most: int = 8) -> Iterable[object]:

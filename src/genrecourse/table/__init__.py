@@ -1,1 +1,1 @@
-"""The table: what its columns are, as numbers and back, what a change costs."""
+"""The table: what its columns are, how rows become numbers and back, and what a change costs."""

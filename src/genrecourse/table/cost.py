@@ -1,11 +1,11 @@
-"""C(x, x_plus): the price of moving from x to x_plus, and nothing else.
+"""C(x, x_plus): the cost of moving from x to x_plus.
 
     C(x, x+) = sum_j weight_j * |z_j - z+_j|     a number, on the [0, 1] scale
-             + sum_j weight_j * [level differs]  a category, and a number that was missing
+             + sum_j weight_j * [level differs]  a category, or a number missing in one of the rows
 
-It is a weighted L1 distance in Z, so one formula serves numpy and torch, single pairs and blocks,
-and stays differentiable where a search relaxes the categories. What moves by itself (a ratio, time)
-is paid for where it is made to move, and so costs nothing.
+The cost is a weighted L1 distance in Z. So one formula serves numpy and torch, single pairs and
+blocks, and it stays differentiable when a search relaxes the categories. Derived and advancing
+features cost nothing: the person pays for the changes that move them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,27 @@ from genrecourse.table.encoding import TableEncoder
 
 
 class Cost:
-    """Prices rows of Z as an encoder lays them out, with the schema's cost weights."""
+    """Computes the cost between rows of Z, with the cost weights of the encoder's schema.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from genrecourse import Schema
+        >>> X = pd.DataFrame({"income": [10, 20, 30], "town": ["a", "b", "c"]})
+        >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+        >>> Z = encoder.encode(X)
+        >>> cost = Cost(encoder)
+        >>> cost(Z[0], Z[1]).item()  # half of the income range, and another town
+        1.5
+        >>> cost.by_feature(Z[:1], Z[1:2])
+        array([[0.5, 1. ]])
+    """
 
     def __init__(self, encoder: TableEncoder):
         self.n_features = len(encoder.blocks)
         weights = np.zeros(encoder.width)
-        self._flagged: list[int] = []  # value columns whose next column says "missing"
+        self._flagged: list[int] = []  # value columns that a 0/1 "is missing" column follows
         for feature, block in zip(encoder.schema, encoder.blocks, strict=True):
-            # two one-hot columns differ when a level changes: each counts one half
+            # a change of level changes two one-hot columns, so each counts one half
             share = 0.5 if block.is_onehot else 1.0
             weights[block.columns] = share * feature.price
             if block.has_flag:
@@ -35,17 +48,20 @@ class Cost:
         self._starts = [block.start for block in encoder.blocks]
 
     def __call__(self, Z: Any, Z_plus: Any) -> Any:
-        """(..., D), (..., D) -> (...): numpy in, numpy out; torch in, torch out."""
+        """Return the cost of each pair: (..., D), (..., D) -> (...).
+
+        The result is a numpy array for numpy input and a tensor for torch input.
+        """
         return self._by_column(Z, Z_plus).sum(-1)
 
     def by_feature(self, Z: np.ndarray, Z_plus: np.ndarray) -> np.ndarray:
-        """(n, D), (n, D) -> (n, d): what each feature's change costs."""
+        """Return the cost of each feature's change: (n, D), (n, D) -> (n, d)."""
         return np.add.reduceat(self._by_column(Z, Z_plus), self._starts, axis=-1)
 
     def _by_column(self, Z: Any, Z_plus: Any) -> Any:
         gap = abs(Z - Z_plus)
         if self._flagged:
-            # a value counts only where both rows have one; otherwise the flag's 0/1 says it all
+            # compare values only if both rows have one; otherwise the flag column holds the cost
             present = gap * 0 + 1
             for c in self._flagged:
                 present[..., c] = (1 - Z[..., c + 1]) * (1 - Z_plus[..., c + 1])
@@ -55,7 +71,10 @@ class Cost:
         return gap * weights
 
     def pairwise(self, Z: torch.Tensor, Z_plus: torch.Tensor) -> torch.Tensor:
-        """(n, D), (m, D) -> (n, m). The same numbers as __call__, without an (n, m, D) array."""
+        """Return the cost of every pair: (n, D), (m, D) -> (n, m).
+
+        The numbers equal those of `__call__`, but no array of shape (n, m, D) is made.
+        """
         weights = torch.as_tensor(self.weights, dtype=Z.dtype).clone()
         weights[self._flagged] = 0.0
         total = torch.cdist(Z * weights, Z_plus * weights, p=1.0)

@@ -1,12 +1,12 @@
-"""TableEncoder: a user's DataFrame <-> the matrix Z that every method works on.
+"""TableEncoder: turns a user's DataFrame into the matrix Z that every method works on, and back.
 
-Three views of the same rows, each exact:
+There are three views of the same rows, and no view loses information:
 
-    X  (n, d)  DataFrame, original units
-    F  (n, d)  one number a feature: a number scaled to [0, 1] on the training rows (values
-               beyond are legal), a category's level index; NaN where missing
-    Z  (n, D)  floats for a model: a number is one column (and a 0/1 "is missing" column if it
-               can be missing), a category of two levels one 0/1 column, of more one-hot
+    X  (n, d)  DataFrame in original units.
+    F  (n, d)  One number for each feature; NaN if missing. A number is scaled so that the training
+               rows lie in [0, 1] (other rows may lie outside). A category is its level's index.
+    Z  (n, D)  Floats for a model. A number is one column, plus a 0/1 "is missing" column if it may
+               be missing. A category of two levels is one 0/1 column, of more levels one-hot.
 """
 
 from __future__ import annotations
@@ -21,43 +21,67 @@ from genrecourse.errors import UserError
 from genrecourse.table.schema import Feature, Schema, check_finite, check_table, plain
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
-TOLERANCE = 1e-9  # two scaled values closer than this are the same value
+TOLERANCE = 1e-9  # two scaled values that differ by no more than this are equal
 
 
 @dataclass(frozen=True)
 class Block:
-    """Where one feature lives in Z, and how it is scaled."""
+    """Which columns of Z hold one feature, and how it is scaled.
+
+    Examples:
+        >>> income = Block(start=2, stop=3, n_levels=0, low=100.0, span=50.0)
+        >>> income.columns
+        slice(2, 3, None)
+        >>> income.cells(np.array([0.0, 0.5, 1.0]))
+        array([100., 125., 150.])
+    """
 
     start: int
     stop: int
-    n_levels: int  # 0 for a number; counts the level "missing"
+    n_levels: int  # 0 for a number; otherwise the number of levels, "missing" included
     low: float = 0.0
     span: float = 1.0
-    has_flag: bool = False  # a number with a second column that says "missing"
-    slack: float = TOLERANCE  # how far rounding to the column's dtype may carry a value
-    single: bool = False  # a number in single precision
+    has_flag: bool = False  # True: a number with a second column, 1 if the number is missing
+    slack: float = TOLERANCE  # how far rounding to the column's dtype may move a scaled value
+    single: bool = False  # True: a number in single precision
 
     @property
     def columns(self) -> slice:
+        """The columns of Z that hold the feature."""
         return slice(self.start, self.stop)
 
     def cells(self, scaled: Array) -> Array:
-        """Scaled numbers in their own unit, as the column's dtype can hold them."""
+        """Return scaled numbers in original units, rounded to what the column's dtype can hold."""
         value = self.low + scaled * self.span
         return value.astype(np.float32).astype(np.float64) if self.single else value
 
     @property
     def is_onehot(self) -> bool:
+        """Whether the feature has one column for each level."""
         return self.n_levels > 2
 
 
 class TableEncoder:
-    """Learns the scale of each number from training rows; knows the levels from the schema."""
+    """Converts between X, F and Z. It learns the scales from training rows and takes the levels
+    of categories from the schema.
+
+    Examples:
+        >>> X = pd.DataFrame({"income": [10, 20, 30], "owner": ["no", "yes", "yes"]})
+        >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+        >>> Z = encoder.encode(X)
+        >>> Z
+        array([[0. , 0. ],
+               [0.5, 1. ],
+               [1. , 1. ]])
+        >>> encoder.decode(Z, like=X).equals(X)
+        True
+    """
 
     def __init__(self, schema: Schema):
         self.schema = schema
 
     def fit(self, X: pd.DataFrame) -> TableEncoder:
+        """Learn the scale of each number. Raises UserError if X does not fit the schema."""
         self.check(X)
         self.blocks: list[Block] = []
         start = 0
@@ -70,31 +94,33 @@ class TableEncoder:
 
     @classmethod
     def from_blocks(cls, schema: Schema, blocks: list[Block]) -> TableEncoder:
-        """An encoder that was fitted elsewhere: its blocks are all that it learned."""
+        """Return the encoder whose `fit` gave these blocks, for example from a model file."""
         encoder = cls(schema)
         encoder.blocks, encoder.width = blocks, blocks[-1].stop
         return encoder
 
-    # ---- the door: every table is checked here ----------------------------------------------
+    # ---- every table is checked here ----------------------------------------------------------
 
     def check(self, X: pd.DataFrame) -> None:
-        """Refuse a table that does not fit the schema; each refusal is one sentence."""
+        """Raise UserError with one sentence if the table does not fit the schema."""
         check_table(X)
         self.schema.check_columns(X)
         extra = [name for name in X.columns if name not in self.schema.names]
         if extra:
-            raise UserError(f"the table has column(s) {extra} that the schema does not know")
+            raise UserError(
+                f"the table has column(s) {extra}, which are not in the schema; drop them"
+            )
         for feature in self.schema:
             _check_column(feature, X[feature.name])
 
     # ---- X <-> F <-> Z ----------------------------------------------------------------------
 
     def encode(self, X: pd.DataFrame) -> Array:
-        """X -> Z."""
+        """Convert X to Z: (n, d) -> (n, D)."""
         return self.from_features(self.features(X))
 
     def features(self, X: pd.DataFrame) -> Array:
-        """X -> F."""
+        """Convert X to F: (n, d) -> (n, d). Raises UserError if X does not fit the schema."""
         self.check(X)
         F = np.empty((len(X), len(self.schema)))
         for j, (feature, block) in enumerate(zip(self.schema, self.blocks, strict=True)):
@@ -108,7 +134,7 @@ class TableEncoder:
         return F
 
     def from_features(self, F: Array) -> Array:
-        """F -> Z."""
+        """Convert F to Z: (n, d) -> (n, D)."""
         Z = np.zeros((len(F), self.width))
         for j, block in enumerate(self.blocks):
             value = F[:, j]
@@ -127,7 +153,7 @@ class TableEncoder:
         return Z
 
     def to_features(self, Z: Array) -> Array:
-        """Z -> F; a relaxed category is read as its largest column."""
+        """Convert Z to F: (n, D) -> (n, d). The largest one-hot column gives the level."""
         F = np.empty((len(Z), len(self.blocks)))
         for j, (feature, block) in enumerate(zip(self.schema, self.blocks, strict=True)):
             part = Z[:, block.columns]
@@ -137,20 +163,29 @@ class TableEncoder:
                     F[part[:, 1] > 0.5, j] = np.nan
                 continue
             level = part.argmax(axis=1) if block.is_onehot else (part[:, 0] > 0.5)
-            level = np.minimum(level, block.n_levels - 1)  # one level only: there is no other
+            level = np.minimum(level, block.n_levels - 1)  # a category may have only one level
             F[:, j] = level
             if feature.missing:
                 F[level == block.n_levels - 1, j] = np.nan
         return F
 
+    @property
+    def column_owner(self) -> np.ndarray:
+        """(D,) the feature that each column of Z belongs to."""
+        return np.repeat(np.arange(len(self.blocks)), [b.stop - b.start for b in self.blocks])
+
     def number_columns(self, which: np.ndarray) -> np.ndarray:
-        """Columns of Z that hold the numbers among some features (d booleans)."""
+        """Return the columns of Z that hold the numbers among the chosen features.
+
+        `which` is (d,) booleans.
+        """
         blocks = zip(self.blocks, which, strict=True)
         wanted = [block.start for block, chosen in blocks if chosen and block.n_levels == 0]
         return np.array(wanted, dtype=int)
 
     def project(self, Z: Array) -> Array:
-        """The nearest legal Z: numbers in range with their decimals, one level a category."""
+        """Return the nearest valid rows of Z: numbers lie in their range and have the feature's
+        decimals, and each category has one level."""
         F = self.to_features(Z)
         for j, (feature, block) in enumerate(zip(self.schema, self.blocks, strict=True)):
             if block.n_levels == 0:
@@ -158,10 +193,10 @@ class TableEncoder:
         return self.from_features(F)
 
     def decode(self, Z: Array, like: pd.DataFrame) -> pd.DataFrame:
-        """Z -> X, in `like`'s index, column order and dtypes.
+        """Convert Z to X, with the index, column order and dtypes of `like`: (n, D) -> (n, d).
 
-        A feature whose columns in Z are those of `like` gives back `like`'s own cell, untouched:
-        "as x has it" is exact, whatever its dtype.
+        Row i of Z belongs to row i of `like`. A feature that did not change keeps the cell of
+        `like`, so it is exact for every dtype.
         """
         F = self.to_features(Z)
         same = unchanged(self.features(like), F)
@@ -175,7 +210,10 @@ class TableEncoder:
         return pd.DataFrame({name: columns[name] for name in like.columns}, index=like.index)
 
     def table(self, Z: Array, like: pd.DataFrame) -> pd.DataFrame:
-        """Z -> X for rows that belong to no row of `like`, which lends only its dtypes."""
+        """Convert Z to X with the column order and dtypes of `like`: (n, D) -> (n, d).
+
+        The rows of Z need not belong to the rows of `like`; the index is 0 to n - 1.
+        """
         F = self.to_features(Z)
         lent = like.iloc[np.zeros(len(Z), dtype=int)].reset_index(drop=True)
         everything = np.ones(len(Z), dtype=bool)
@@ -190,12 +228,25 @@ class TableEncoder:
 
 
 def as_it_is(Z: Array) -> Array:
-    """Rows in which nothing is hidden: what `roles.ProtectedMask.rows` is without protected features."""
+    """Return the rows unchanged: hides nothing, for a schema without protected features.
+
+    `roles.ProtectedMask.hide_encoded` is the counterpart that hides protected features.
+
+    Examples:
+        >>> as_it_is(np.eye(2))
+        array([[1., 0.],
+               [0., 1.]])
+    """
     return Z
 
 
 def unchanged(F: Array, F_plus: Array) -> np.ndarray:
-    """(n, d) booleans: is feature j of row i as it was? Missing stays missing counts as so."""
+    """Return (n, d) booleans: True if feature j of row i is equal in both, or missing in both.
+
+    Examples:
+        >>> unchanged(np.array([[0.2, 1.0, np.nan]]), np.array([[0.2, 2.0, np.nan]]))
+        array([[ True, False,  True]])
+    """
     with np.errstate(invalid="ignore"):
         close = np.abs(F - F_plus) <= TOLERANCE
     return np.asarray(close | (np.isnan(F) & np.isnan(F_plus)))
@@ -212,10 +263,10 @@ def _make_block(feature: Feature, column: pd.Series, start: int) -> Block:
     if np.isnan(values).all():
         raise UserError(f"column '{feature.name}' is empty: every value is missing; drop it")
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    # a constant column has no range; it is scaled by 1 so that a change still has a price
+    # a constant column has no range; it is scaled by 1, so that a change still has a cost
     span = high - low if high > low else 1.0
     largest = max(abs(v) for v in (low, high, *(feature.range or ())) if np.isfinite(v))
-    # 0.1 is 0.1000000015 in single precision, and no rule is broken by that
+    # 0.1 is 0.1000000015 in single precision, and this difference must break no rule
     single = _numpy_dtype(column) == np.float32
     slack = TOLERANCE + (2.0**-23 if single else 2.0**-48) * largest / span
     return Block(start, start + 1 + feature.missing, 0, low, span, feature.missing, slack, single)
@@ -235,13 +286,13 @@ def _check_column(feature: Feature, column: pd.Series) -> None:
     is_complex = pd.api.types.is_complex_dtype(column.dtype)
     if is_bool or is_complex or not pd.api.types.is_numeric_dtype(column.dtype):
         if column.isna().all():
-            return  # an all-missing column carries no dtype worth judging
+            return  # the dtype of a column without values says nothing
         present = column.dropna()
         odd = present[[not _reads_as_number(value) for value in present]]
-        seen, then = f"first value: {plain(present.iloc[0])!r}", "convert it first"
+        seen, then = f"first value: {plain(present.iloc[0])!r}", "convert it to numbers"
         if len(odd):
             seen = f"first: index {plain(odd.index[0])!r} has {plain(odd.iloc[0])!r}"
-            then = "convert such cells first"
+            then = "convert such cells to numbers"
         raise UserError(
             f"column '{feature.name}' should hold numbers but has dtype {column.dtype} ({seen}); "
             f"{then}"
@@ -258,19 +309,21 @@ def _reads_as_number(value: Any) -> bool:
 
 
 def _as_meant(raw: Array, decimals: int, near: float) -> Array:
-    """Numbers of single precision with their decimals: 4.99 and not 4.98999977, which would count
-    as another value than the 4.99 that a plan says."""
+    """Return numbers of single precision rounded to their decimals.
+
+    4.99 is 4.98999977 in single precision, which would differ from the 4.99 in a plan.
+    """
     whole = np.round(raw, decimals)
     return np.where(np.abs(whole - raw) <= near, whole, raw)
 
 
 def _level_index(feature: Feature, column: pd.Series) -> Array:
-    """Each cell's place in the schema's categories; NaN where missing."""
+    """Return the index of each cell's level in the schema's categories; NaN if missing."""
     try:
         codes, uniques = pd.factorize(column)
-    except TypeError as error:  # lists and the like, which cannot be told apart
+    except TypeError as error:  # lists and other values that cannot be hashed
         raise UserError(
-            f"column '{feature.name}' holds values that are none of its categories "
+            f"column '{feature.name}' holds values that are not among its categories "
             f"{list(feature.categories)}: {error}"
         ) from None
     known = {(_kind(level), level): float(k) for k, level in enumerate(feature.categories)}
@@ -281,49 +334,55 @@ def _level_index(feature: Feature, column: pd.Series) -> Array:
         if place is None:
             row = column.index[int((codes == i).argmax())]
             raise UserError(
-                f"column '{feature.name}' holds {value!r} (first: index {row!r}), which is none of "
-                f"its categories {list(feature.categories)}"
+                f"column '{feature.name}' holds {value!r} (first: index {row!r}), which is not "
+                f"among its categories {list(feature.categories)}"
             )
         places[i] = place
     return places[codes]
 
 
 def _kind(value: object) -> str:
-    """True, 1 and 1.0 are equal in Python; a level 'true' and a level 1 are not the same."""
+    """Return "bool", "number" or "text". True == 1 in Python, but they are different levels."""
     if isinstance(value, bool):
         return "bool"
     return "number" if isinstance(value, int | float) else "text"
 
 
 def whole_ends(block: Block, low: float, high: float, decimals: int) -> tuple[float, float]:
-    """The first and the last number with so many decimals between two ends, which need not have
-    them: [0.5, 3.5] holds 1, 2 and 3. None between them: first > last."""
+    """Return the first and last number with so many decimals in [low, high].
+
+    The ends themselves may have more decimals. If there is no such number, first > last.
+
+    Examples:
+        >>> whole_ends(Block(0, 1, n_levels=0, span=10.0), 0.5, 3.5, decimals=0)
+        (1.0, 3.0)
+    """
     unit = 10.0**-decimals
-    # an end may be off by what its dtype rounds; one that is off by part of a unit stays off
+    # an end may differ by the rounding of its dtype, but never by a relevant part of a unit
     slack = min(0.01, (block.slack - TOLERANCE) * block.span / unit + TOLERANCE)
     return float(np.ceil(low / unit - slack)) * unit, float(np.floor(high / unit + slack)) * unit
 
 
 def _legal(feature: Feature, block: Block, scaled: Array) -> Array:
-    """Scaled values -> original units, rounded to the feature's decimals, inside its range."""
+    """Return scaled values in original units, rounded to the feature's decimals, in its range."""
     value = block.low + scaled * block.span
     low, high = feature.range or (block.low, block.low + block.span)
     if feature.decimals is not None:
         first, last = whole_ends(block, low, high, feature.decimals)
-        if first > last:  # the range holds no such number: nothing to move to, as the rules say
+        if first > last:  # the range holds no valid number; the rules then forbid every change
             return np.asarray(value.round(feature.decimals))
         value = value.clip(first, last).round(feature.decimals)
     return np.clip(value, low, high)
 
 
 def _values(feature: Feature, block: Block, part: Array) -> Array | list[Any]:
-    """One feature of F in original units: floats, or levels; NaN and None are missing."""
+    """Return one feature of F in original units: floats (NaN: missing) or levels (None)."""
     if feature.is_category:
         return [None if np.isnan(k) else feature.categories[int(k)] for k in part]
     value = block.low + part * block.span
     if feature.decimals is None:
         return value
-    # undo the rounding error of the scale, but leave a value that has more decimals alone
+    # remove the rounding error of the scale, but keep a value that has more decimals
     clean = np.round(value, feature.decimals)
     return np.where(np.abs(clean - value) <= TOLERANCE * max(block.span, 1.0), clean, value)
 
@@ -331,7 +390,7 @@ def _values(feature: Feature, block: Block, part: Array) -> Array | list[Any]:
 def _place(
     feature: Feature, column: pd.Series, moved: np.ndarray, new: Array | list[Any]
 ) -> pd.Series:
-    """`column` with the moved cells replaced, in its own dtype where that can hold the values."""
+    """Return `column` with the moved cells replaced, in its own dtype if it can hold them."""
     place = np.flatnonzero(moved)
     if isinstance(new, np.ndarray):
         return _place_numbers(column, place, new)
@@ -351,8 +410,11 @@ def _place_levels(
 
 
 def _with_levels(feature: Feature, column: pd.Series, levels: list[Any]) -> list[Any]:
-    """The categories of a column and some levels that it lacks, where the schema has them: in an
-    ordered column "mid" belongs between "low" and "high"."""
+    """Return the categories of a column and the levels that it lacks, in the schema's order.
+
+    In an ordered column "mid" belongs between "low" and "high". If the column has an order of its
+    own, the levels that it lacks come last.
+    """
     known = list(column.cat.categories)
     lacking = [level for level in feature.categories if level in levels and level not in known]
     both = [level for level in feature.categories if level in known or level in lacking]
@@ -361,7 +423,7 @@ def _with_levels(feature: Feature, column: pd.Series, levels: list[Any]) -> list
 
 
 def _can_hold(dtype: Any, levels: list[Any]) -> bool:
-    """Do these levels come back from a column of this dtype as they went in?"""
+    """Return whether a column of this dtype gives these levels back unchanged."""
     try:
         cells = [plain(c) for c in pd.Series(levels, dtype=dtype)]
     except (TypeError, ValueError, OverflowError):
@@ -376,7 +438,7 @@ def _place_numbers(column: pd.Series, place: np.ndarray, new: Array) -> pd.Serie
     here = ~np.isnan(new)
     values: np.ndarray = new[here]
     nullable = pd.api.types.is_extension_array_dtype(column.dtype)
-    if not pd.api.types.is_numeric_dtype(column.dtype):  # a column of nothing but missing cells
+    if not pd.api.types.is_numeric_dtype(column.dtype):  # every cell of the column is missing
         column, nullable = column.astype(np.float64), False
     elif pd.api.types.is_integer_dtype(column.dtype):
         if np.array_equal(values, np.round(values)) and (nullable or here.all()):
@@ -384,7 +446,7 @@ def _place_numbers(column: pd.Series, place: np.ndarray, new: Array) -> pd.Serie
             if not np.array_equal(values, values.astype(_numpy_dtype(column))):
                 column = column.astype("Int64" if nullable else np.int64)
         else:
-            # the applicants' column happened to hold whole numbers; the plan needs more
+            # the column of `like` happens to hold whole numbers, but the new values are not whole
             column = column.astype("Float64" if nullable else np.float64)
     column = column.copy()
     column.iloc[place[here]] = values.astype(_numpy_dtype(column))
@@ -394,5 +456,5 @@ def _place_numbers(column: pd.Series, place: np.ndarray, new: Array) -> pd.Serie
 
 
 def _numpy_dtype(column: pd.Series) -> Any:
-    """The numpy dtype of a column of numbers, also of a nullable one."""
+    """Return the numpy dtype of a column of numbers; the column may be nullable."""
     return getattr(column.dtype, "numpy_dtype", column.dtype)

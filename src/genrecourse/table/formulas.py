@@ -3,10 +3,10 @@
     debt / income
     max(0, "capital-gain" - "capital-loss")
 
-Numbers, names of features, + - * / and brackets, and the functions in `FUNCTIONS`. A name that is
-more than letters, digits and underscores stands in quotes or backticks. A formula is read by
-this module's own parser and is never run as code. What cannot be computed (a division by zero, a
-missing value among the features) is missing.
+A formula consists of numbers, names of features, + - * /, brackets and the functions in
+`FUNCTIONS`. A name with other characters than letters, digits and underscores is written in quotes
+or backticks. This module's own parser reads a formula; it is never run as code. If a value cannot
+be computed (a division by zero, a missing feature), it is missing.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, counted
 
-Values = Mapping[str, Any]  # by the name of the feature, in original units; broadcast
+Values = Mapping[str, Any]  # feature name -> values in original units; arrays broadcast
 Expression = Callable[[Values], Any]
 
-LONGEST, DEEPEST = 300, 20  # characters, and brackets within brackets: reading them is recursive
-FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {  # number of arguments, and what it does
+LONGEST, DEEPEST = 300, 20  # characters, and nested brackets: the parser is recursive
+FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {  # number of arguments, implementation
     "min": (2, np.minimum),
     "max": (2, np.maximum),
     "abs": (1, np.abs),
@@ -50,21 +50,34 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Formula:
-    """What was read, and the features that it speaks of."""
+    """A parsed formula: its text, the names of the features in it, and how to compute it.
+
+    Examples:
+        >>> ratio = parse_formula("debt / income")
+        >>> ratio.names
+        ('debt', 'income')
+        >>> ratio({"debt": np.array([10.0, 5.0]), "income": np.array([40.0, 0.0])})
+        array([0.25,  nan])
+    """
 
     text: str
     names: tuple[str, ...]
     expression: Expression
 
     def __call__(self, values: Values) -> np.ndarray:
-        """The value of each row; NaN where it cannot be computed."""
+        """Return the value of each row; NaN if it cannot be computed."""
         with np.errstate(all="ignore"):
             found = np.asarray(self.expression(values), dtype=float)
             return np.where(np.isfinite(found), found, np.nan)
 
 
 def parse_formula(text: str) -> Formula:
-    """Read a formula; one that cannot be read is a UserError."""
+    """Parse a formula. Raises UserError if it cannot be read or names no feature.
+
+    Examples:
+        >>> parse_formula('max(0, "capital-gain" - 100)').names
+        ('capital-gain',)
+    """
     parser = _FormulaParser(text)
     expression = parser.whole()
     if not parser.names:
@@ -78,13 +91,16 @@ class _FormulaParser:
     def __init__(self, text: str):
         self.text, self.names, self.at, self.depth = text, set[str](), 0, 0
         if len(text) > LONGEST:
-            raise UserError(f"a formula has {len(text)} characters; at most {LONGEST} are read")
+            raise UserError(
+                f"a formula has {len(text)} characters; at most {LONGEST} are allowed, so shorten "
+                f"it: '{text[:40]}...'"
+            )
         self.tokens = self._tokens()
 
-    def error(self, said: str) -> UserError:
+    def error(self, problem: str) -> UserError:
         return UserError(
-            f"the formula '{self.text}': {said}. Write for example 'debt / income', with names as "
-            'in the schema; others than plain words in quotes: "capital-gain"'
+            f"the formula '{self.text}': {problem}. Write for example 'debt / income', with names "
+            'as in the schema, in quotes if they are not plain words: "capital-gain"'
         )
 
     def _tokens(self) -> list[tuple[str, str]]:
@@ -96,7 +112,7 @@ class _FormulaParser:
             assert found.lastgroup is not None
             tokens.append((found.lastgroup, found[found.lastgroup]))
             i = found.end()
-        return [*tokens, ("end", "its end")]
+        return [*tokens, ("end", "")]
 
     def _next(self) -> tuple[str, str]:
         self.at += 1
@@ -111,20 +127,20 @@ class _FormulaParser:
 
     def _expect(self, sign: str) -> None:
         if not self._accept(sign):
-            raise self.error(f"'{sign}' should stand where {self.tokens[self.at][1]!r} stands")
+            raise self.error(f"expected '{sign}', found {_shown(self.tokens[self.at])}")
 
     # ---- the grammar --------------------------------------------------------------------------
 
     def whole(self) -> Expression:
         answer = self._sum()
         if self.tokens[self.at][0] != "end":
-            raise self.error(f"cannot read it from {self.tokens[self.at][1]!r} on")
+            raise self.error(f"cannot read the part that starts at {self.tokens[self.at][1]!r}")
         return answer
 
     def _sum(self) -> Expression:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise self.error(f"more than {DEEPEST} brackets stand within each other")
+            raise self.error(f"more than {DEEPEST} brackets are nested")
         answer = self._joined("+-", self._product)
         self.depth -= 1
         return answer
@@ -156,7 +172,7 @@ class _FormulaParser:
             inner = self._sum()
             self._expect(")")
             return inner
-        raise self.error(f"a number or a feature should stand where {text!r} stands")
+        raise self.error(f"expected a number or a feature, found {_shown((kind, text))}")
 
     def _feature(self, name: str) -> Expression:
         self.names.add(name)
@@ -171,8 +187,13 @@ class _FormulaParser:
             arguments.append(self._sum())
         self._expect(")")
         if len(arguments) != n:
-            raise self.error(f"{name} takes {n} of them, not {len(arguments)}")
+            raise self.error(f"{name} takes {counted(n, 'argument')}, not {len(arguments)}")
         return _call(act, arguments)
+
+
+def _shown(token: tuple[str, str]) -> str:
+    kind, text = token
+    return "its end" if kind == "end" else repr(text)
 
 
 def _call(act: Callable[..., Any], parts: list[Expression]) -> Expression:

@@ -1,8 +1,8 @@
 """Feature and Schema: what each column of a user's table is, and how it may change.
 
-A schema is data: it is inferred from a table (`Schema.infer`), read and edited as JSON, and
-checked by `Schema.lint`, which speaks up about what a person would find odd. It holds no
-learned state; scaling belongs to the encoder.
+A schema is data: it is inferred from a table (`Schema.infer`) and can be read and edited as JSON.
+`Schema.lint` warns about features that look wrong. A schema holds no learned state; the encoder
+holds the scales.
 """
 
 from __future__ import annotations
@@ -11,51 +11,59 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from genrecourse.errors import UserError, amount, counted, did_you_mean
 from genrecourse.table.formulas import Formula, parse_formula
+from genrecourse.table.validation import validated
 
 Level = bool | int | float | str
-M = TypeVar("M", bound=BaseModel)
-MAX_DECIMALS = 6  # a number with more decimals than this counts as continuous
+MAX_DECIMALS = 6  # a column that needs more decimals than this counts as continuous
 
 
 class Feature(BaseModel):
-    """One column: what it holds, how it is worded, and how it may change.
+    """One column of a table: what it holds, how it is worded, and how it may change.
 
-    Rules speak of *changes*: a value that stays as x has it never breaks one.
+    Rules restrict *changes*: a value that stays as it is in x never breaks a rule.
 
-    role: who or what moves it.
-        mutable: the person may change it.
-        immutable: nobody can; people are compared with those who have the same.
-        protected: nobody can, and nothing here looks at it: neither pairs nor the method's model
-            read it, so that it decides no plan. It is there for audits, and for an h that reads it.
-        derived: its formula over other features; it follows them, and costs nothing by itself.
-        advances: time moves it, by its horizon, for everyone who acts; like an immutable otherwise.
+    The role says who or what changes the feature:
+
+    - mutable: the person may change it.
+    - immutable: nobody can change it. People are compared with people who have the same value.
+    - protected: nobody can change it, and it influences no plan: neither the pairs nor the method's
+      model read it. It is kept for audits, and for an h that reads it.
+    - derived: its formula computes it from other features. It costs nothing by itself.
+    - advances: time changes it, by its horizon, for everyone who acts; otherwise it is immutable.
+
+    Examples:
+        >>> age = Feature(name="age", kind="number", decimals=0, role="immutable", unit="years")
+        >>> age.label, age.price
+        ('age', 1.0)
+        >>> Feature(name="grade", kind="category", categories=("low", "high")).is_category
+        True
     """
 
-    # the open end of a range is written as the text "Infinity": JSON has no number for it
+    # JSON has no infinity, so the open end of a range is written as the text "Infinity"
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
     name: str
     kind: Literal["number", "category"]
     categories: tuple[Level, ...] = ()
-    ordered: bool = False  # categories go from lowest to highest, so a direction makes sense
-    range: tuple[float, float] | None = None  # where a changed number may lie
+    ordered: bool = False  # True: the categories are listed from lowest to highest
+    range: tuple[float, float] | None = None  # a changed number must lie in it
     decimals: int | None = Field(None, ge=0)  # 0: whole numbers; None: continuous
-    missing: bool = False  # missing values occur and are values of their own
+    missing: bool = False  # True: values may be missing, and "missing" is a value of its own
     unit: str = ""
-    wording: str = ""  # what to call it in a sentence; the name if empty
+    wording: str = ""  # the feature's name in a sentence; `name` if empty
     role: Literal["mutable", "immutable", "protected", "derived", "advances"] = "mutable"
-    formula: str | None = None  # of a derived feature, over the names of others (`formulas`)
-    horizon: float | None = Field(None, gt=0, allow_inf_nan=False)  # how far an advancing one goes
+    formula: str | None = None  # only if derived: computed from other features (see `formulas`)
+    horizon: float | None = Field(None, gt=0, allow_inf_nan=False)  # only if it advances: how far
     direction: Literal["any", "increase", "decrease"] = "any"
-    max_step: float | None = Field(None, gt=0)  # largest change, in the feature's own unit
+    max_step: float | None = Field(None, gt=0)  # largest change, in the feature's unit
     cost_weight: float = Field(1.0, gt=0, allow_inf_nan=False)
 
     @model_validator(mode="after")
@@ -71,11 +79,14 @@ class Feature(BaseModel):
 
     def _category_problem(self) -> str:
         if not self.categories:
-            return f"'{self.name}' is a category and needs its categories listed"
+            return f"'{self.name}' is a category without categories; list them in 'categories'"
         if len(set(map(str, self.categories))) != len(self.categories):
             return f"'{self.name}' lists a category twice: {list(self.categories)}"
         if self.range is not None or self.max_step is not None or self.decimals is not None:
-            return f"'{self.name}' is a category: range, decimals and max_step are for numbers"
+            return (
+                f"'{self.name}' is a category: remove range, decimals and max_step, which only "
+                "numbers have"
+            )
         if self.direction != "any" and not self.ordered:
             return (
                 f"'{self.name}' is a category without an order, so it cannot "
@@ -85,19 +96,26 @@ class Feature(BaseModel):
 
     def _number_problem(self) -> str:
         if self.categories or self.ordered:
-            return f"'{self.name}' is a number: categories and ordered are for categories"
+            return (
+                f"'{self.name}' is a number: remove categories and ordered, which only categories "
+                "have"
+            )
         if self.range is not None and not self.range[0] <= self.range[1]:
-            return f"'{self.name}' has the range {self.range}: the first number must be the smaller"
+            return f"'{self.name}' has the range {self.range}: write the smaller number first"
         return ""
 
     def _role_problem(self) -> str:
         for role, name in (("derived", "formula"), ("advances", "horizon")):
             given = getattr(self, name) is not None
-            if given != (self.role == role):
-                has = "has no" if not given else f"is {self.role} and has a"
-                return f"'{self.name}' {has} {name}: the role '{role}' takes one, and no other does"
+            if given and self.role != role:
+                return (
+                    f"'{self.name}' has a {name} but the role '{self.role}': set the role to "
+                    f"'{role}', or remove the {name}"
+                )
+            if not given and self.role == role:
+                return f"'{self.name}' has no {name}: the role '{role}' needs one"
             if given and self.kind != "number":
-                return f"'{self.name}' is a category: the role '{role}' is for numbers"
+                return f"'{self.name}' is a category: only a number can have the role '{role}'"
         if self.horizon is not None and self.decimals is not None:
             whole = self.horizon * 10**self.decimals
             if abs(whole - round(whole)) > 1e-9 * max(1.0, whole):
@@ -109,12 +127,12 @@ class Feature(BaseModel):
 
     @property
     def follows(self) -> bool:
-        """It moves by itself once a person acts: not a change that anybody makes or pays for."""
+        """Whether the feature changes by itself once a person acts, at no cost to the person."""
         return self.role in ("derived", "advances")
 
     @property
     def price(self) -> float:
-        """The weight of its changes in the cost of a plan."""
+        """The weight of the feature's changes in the cost of a plan."""
         return self.cost_weight if self.role in ("mutable", "immutable") else 0.0
 
     @property
@@ -123,12 +141,24 @@ class Feature(BaseModel):
 
     @property
     def label(self) -> str:
-        """What a sentence calls this feature."""
+        """The name of the feature in a sentence."""
         return self.wording or self.name
 
 
 class Schema(BaseModel):
-    """The features of a table, in column order."""
+    """The features of a table, in column order.
+
+    Examples:
+        >>> X = pd.DataFrame({"age": [30, 41], "income": [1200.5, 900], "owner": [True, False]})
+        >>> schema = Schema.infer(X, immutable=["age"])
+        >>> schema.names
+        ['age', 'income', 'owner']
+        >>> schema = schema.with_feature("income", direction="increase", unit="EUR")
+        >>> schema["income"].range, schema["income"].decimals
+        ((900.0, 1200.5), 1)
+        >>> Schema.from_json(schema.to_json()) == schema
+        True
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -138,9 +168,9 @@ class Schema(BaseModel):
     def _names_differ(self) -> Self:
         twice = sorted({n for n in self.names if self.names.count(n) > 1})
         if twice:
-            raise ValueError(f"the schema names {twice} more than once")
+            raise ValueError(f"the schema names {twice} more than once; each name must be unique")
         if not self.features:
-            raise ValueError("the schema has no features")
+            raise ValueError("the schema has no features; list at least one")
         return self
 
     @model_validator(mode="after")
@@ -159,18 +189,18 @@ class Schema(BaseModel):
         known = {feature.name: feature for feature in self.features}
         for used in formula.names:
             feature = known.get(used)
-            said = f"its formula '{formula.text}' names '{used}'"
+            start = f"its formula '{formula.text}' names '{used}'"
             if feature is None:
                 close = did_you_mean(used, self.names)
-                return f"{said}{close}, which is no feature; there are {self.names}"
+                return f"{start}{close}, which is no feature; the features are {self.names}"
             if feature.is_category:
-                return f"{said}, which is a category; a formula is over numbers"
+                return f"{start}, which is a category; use only numbers"
             if feature.role == "protected":
-                return f"{said}, which is protected: nothing may be computed from it"
+                return f"{start}, which is protected: no feature may be computed from it"
         return ""
 
     def formulas(self) -> dict[str, Formula]:
-        """Of the derived features, by name, each after those that it is computed from."""
+        """Return the formulas of the derived features by name, each after those that it needs."""
         found = {f.name: parse_formula(f.formula) for f in self.features if f.formula is not None}
         return _in_order_of_use(found)
 
@@ -196,20 +226,23 @@ class Schema(BaseModel):
         raise UserError(f"no feature '{name}'{close} in the schema; it has {self.names}")
 
     def with_feature(self, name: str, **changes: Any) -> Schema:
-        """A copy in which feature `name` has these fields changed; checked like a new one."""
-        changed = _build(Feature, {**self[name].model_dump(), **changes})
+        """Return a copy in which feature `name` has these fields. The copy is validated."""
+        changed = validated(Feature, {**self[name].model_dump(), **changes}, "schema")
         features = tuple(changed if f.name == name else f for f in self.features)
-        return _build(Schema, {"features": features})
+        return validated(Schema, {"features": features}, "schema")
 
     def as_in(self, X: pd.DataFrame) -> Schema:
-        """The same features in the order of a table's columns, which a model may read by place."""
+        """Return the same features in the order of a table's columns.
+
+        A model may read columns by position, so the order must be that of its training table.
+        """
         check_table(X)
         place = {name: k for k, name in enumerate(X.columns)}
         order = sorted(self.features, key=lambda feature: place.get(feature.name, len(place)))
         return self if order == list(self.features) else Schema(features=tuple(order))
 
     def check_columns(self, X: pd.DataFrame, where: str = "the table") -> None:
-        """Refuse a table that lacks a feature's column. where: for messages."""
+        """Raise UserError if the table lacks a feature's column. `where` names it in the error."""
         absent = [name for name in self.names if name not in X.columns]
         if absent:
             has = list(X.columns)
@@ -220,7 +253,10 @@ class Schema(BaseModel):
 
     @classmethod
     def infer(cls, X: pd.DataFrame, *, immutable: Iterable[str] = ()) -> Schema:
-        """Read kinds, categories, ranges and decimals off a table; `immutable` names the rest."""
+        """Return a schema with the kinds, categories, ranges and decimals seen in a table.
+
+        Features named in `immutable` are immutable; all others are mutable.
+        """
         check_table(X)
         if isinstance(immutable, str):
             immutable = (immutable,)
@@ -232,23 +268,25 @@ class Schema(BaseModel):
     # ---- JSON -------------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        """Readable JSON: fields that are at their default are left out."""
+        """Return indented JSON without the fields that have their default value."""
         return self.model_dump_json(indent=2, exclude_defaults=True)
 
     @classmethod
     def from_json(cls, text: str) -> Schema:
-        """The inverse of `to_json`; a mistake in the text is named in one sentence."""
+        """Return the schema in a JSON text. Raises UserError with one sentence if it is wrong."""
         try:
             data = json.loads(text)
         except json.JSONDecodeError as error:
             raise UserError(f"the schema is not JSON: {error}") from None
-        return _build(cls, data)
+        return validated(cls, data, "schema")
 
     def save(self, path: str | Path) -> None:
+        """Write the schema to a JSON file."""
         Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
+        """Return the schema in a JSON file."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except OSError as error:
@@ -260,9 +298,10 @@ class Schema(BaseModel):
     # ---- lint -------------------------------------------------------------------------------
 
     def lint(self, X: pd.DataFrame | None = None) -> list[str]:
-        """Sentences about what looks wrong, most of it visible in the schema alone.
+        """Return one sentence for each thing that looks wrong.
 
-        With the table also: columns that differ in every row, never vary, or hold dates as text.
+        If the table is given, the sentences also cover its columns: those that differ in every row,
+        never vary, hold dates or numbers as text, or do not match their formula.
         """
         remarks = [remark for feature in self.features for remark in _lint_feature(feature)]
         if X is not None:
@@ -273,7 +312,7 @@ class Schema(BaseModel):
         return remarks
 
     def lint_formulas(self, X: pd.DataFrame) -> list[str]:
-        """Of derived features that are not their formula in the table."""
+        """Return one sentence for each derived feature that differs from its formula in X."""
         return [
             remark
             for name, formula in self.formulas().items()
@@ -282,12 +321,14 @@ class Schema(BaseModel):
 
 
 def _in_order_of_use(formulas: dict[str, Formula]) -> dict[str, Formula]:
-    """Each formula after those whose value it needs."""
+    """Return the formulas in an order in which each comes after those that it needs."""
     left, found = dict(formulas), dict[str, Formula]()
     while left:
         ready = [name for name, formula in left.items() if not set(formula.names) & set(left)]
         if not ready:
-            raise ValueError(f"the formulas of {sorted(left)} need each other's values")
+            raise ValueError(
+                f"the formulas of {sorted(left)} need each other's values; remove the circle"
+            )
         found |= {name: left.pop(name) for name in ready}
     return found
 
@@ -296,7 +337,15 @@ def _in_order_of_use(formulas: dict[str, Formula]) -> dict[str, Formula]:
 
 
 def check_table(X: pd.DataFrame) -> None:
-    """Refuse what no part of the library can work on; nothing is guessed."""
+    """Raise UserError unless X is a table with rows and with columns named by unique texts.
+
+    Examples:
+        >>> check_table(pd.DataFrame({"age": [30]}))
+        >>> check_table(pd.DataFrame({0: [30]}))
+        Traceback (most recent call last):
+        ...
+        genrecourse.errors.UserError: column names must be text; got [0]. Rename the columns first
+    """
     if not isinstance(X, pd.DataFrame):
         raise UserError(f"expected a pandas DataFrame, got {type(X).__name__}")
     if X.shape[0] == 0 or X.shape[1] == 0:
@@ -333,7 +382,7 @@ def _infer_feature(column: pd.Series) -> Feature:
     levels, ordered = _levels(column)
     if not levels:
         raise UserError(f"column '{name}' is empty: every value is missing; drop it")
-    return _build(
+    return validated(
         Feature,
         {
             "name": name,
@@ -342,6 +391,7 @@ def _infer_feature(column: pd.Series) -> Feature:
             "ordered": ordered,
             "missing": missing,
         },
+        "schema",
     )
 
 
@@ -363,18 +413,18 @@ def _is_category(column: pd.Series) -> bool:
 
 
 def _levels(column: pd.Series) -> tuple[tuple[Level, ...], bool]:
-    """The levels that occur, as plain Python values, in a stable order, and whether that order
-    means something."""
+    """Return the levels that occur, as plain Python values in a stable order, and whether they are
+    ordered."""
     cells = column.dropna()
     try:
         seen = [plain(v) for v in cells.unique()]
-    except TypeError:  # lists and the like, which cannot be told apart
+    except TypeError:  # lists and other values that cannot be hashed
         seen = list(cells)
     odd = [v for v in seen if not isinstance(v, bool | int | float | str)]
     if odd:
         raise UserError(
             f"column '{column.name}' holds {type(odd[0]).__name__} values (first: {odd[0]!r}); "
-            "a category is text, a number or true/false"
+            "convert them to text, numbers or true/false, or drop the column"
         )
     present = set(seen)
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -384,12 +434,25 @@ def _levels(column: pd.Series) -> tuple[tuple[Level, ...], bool]:
 
 
 def plain(value: Any) -> Any:
-    """A numpy scalar as the Python value it stands for."""
+    """Return a numpy scalar as a Python value, and any other value unchanged.
+
+    Examples:
+        >>> plain(np.float64(0.5)), plain("a")
+        (0.5, 'a')
+    """
     return value.item() if isinstance(value, np.generic) else value
 
 
 def check_finite(column: pd.Series) -> None:
-    """Infinity is neither a value nor a missing value, so it is refused with its place."""
+    """Raise UserError if a column of numbers holds infinity, which no feature can have.
+
+    Examples:
+        >>> check_finite(pd.Series([1.0, np.nan], name="debt"))
+        >>> check_finite(pd.Series([1.0, np.inf], name="debt"))
+        Traceback (most recent call last):
+        ...
+        genrecourse.errors.UserError: column 'debt' holds 1 infinite value (first: index 1); ...
+    """
     bad = np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan))
     if bad.any():
         row = column.index[int(bad.argmax())]
@@ -400,7 +463,7 @@ def check_finite(column: pd.Series) -> None:
 
 
 def _decimals(values: np.ndarray, single: bool) -> int | None:
-    """How many decimals are enough to write every value; None if MAX_DECIMALS are not."""
+    """Return how many decimals every value needs; None if that is more than MAX_DECIMALS."""
     tolerance = 1e-6 if single else 1e-12
     for decimals in range(MAX_DECIMALS + 1):
         off = np.abs(np.round(values, decimals) - values)
@@ -411,7 +474,7 @@ def _decimals(values: np.ndarray, single: bool) -> int | None:
 
 # ---- lint -----------------------------------------------------------------------------------
 
-# Words in a column's name that make a person ask a question.
+# Words in a column's name that call for a check of its role or direction.
 _GROWS = re.compile(r"(^|[_\W])(education(al)?|experience)($|[_\W])", re.I)
 _PASSES = re.compile(r"(^|[_\W])(age|years?_?old|tenure)($|[_\W])", re.I)
 _PROTECTED = re.compile(
@@ -419,9 +482,9 @@ _PROTECTED = re.compile(
     r"|country|birth|pregnan\w*)($|[_\W])",
     re.I,
 )
-# One value written in two ways.
+# Two ways to write one value.
 _SHORT = {"y": "yes", "n": "no", "f": "female", "m": "male"}
-# A number with what people put around it: 34,140.30 and 1 200,50 and € 300 and -12 % and 300 EUR.
+# Numbers as people write them: 34,140.30 and 1 200,50 and € 300 and -12 % and 300 EUR.
 _SIGN = r"(?:[$€£¥₹%]|[A-Z]{3})?"
 _NUMBER = re.compile(
     rf"{_SIGN}\s?[-+]?\s?{_SIGN}\s?"
@@ -433,35 +496,39 @@ def _lint_feature(feature: Feature) -> list[str]:
     remarks = _lint_levels(feature)
     if feature.role == "mutable":
         if _PROTECTED.search(feature.name):
-            remarks.append(f"'{feature.name}' is actionable: people would be told to change it")
+            remarks.append(
+                f"'{feature.name}' is mutable, so plans may ask people to change it: give it the "
+                "role 'protected' or 'immutable'"
+            )
         remarks += _lint_time(feature)
     elif feature.role != "derived" and (feature.direction != "any" or feature.max_step is not None):
         remarks.append(
-            f"'{feature.name}' is {feature.role}, so its direction and max_step do nothing"
+            f"'{feature.name}' is {feature.role}, so its direction and max_step have no effect"
         )
     return remarks
 
 
 def _lint_time(feature: Feature) -> Iterator[str]:
-    """Of what no plan can turn back."""
+    """Yield a remark if a plan might turn back time, or something that only grows with it."""
     is_free = feature.direction != "increase" and not feature.is_category
     if _PASSES.search(feature.name):
         roles = "'immutable'" if feature.is_category else "'immutable', or 'advances' in a policy"
-        yield f"'{feature.name}' is actionable, but only time moves it: give it the role {roles}"
+        yield f"'{feature.name}' is mutable, but only time changes it: give it the role {roles}"
     elif is_free and _GROWS.search(feature.name):
         yield f"'{feature.name}' can go down: set direction to 'increase'"
 
 
 def _lint_levels(feature: Feature) -> list[str]:
-    """Of levels that a person would take for one: 'West ' and 'West', 'Y' and 'yes'."""
+    """Return remarks on levels that seem to mean the same: 'West ' and 'West', 'Y' and 'yes'."""
     alike: dict[str, list[str]] = {}
     for level in feature.categories:
         if isinstance(level, str):
             plainly = " ".join(level.split()).casefold()
             alike.setdefault(_SHORT.get(plainly, plainly), []).append(level)
     return [
-        f"'{feature.name}' has levels that look like one: {' and '.join(map(repr, levels))}. Write "
-        "them alike in the table, or plans may tell people to go from one to the other"
+        f"'{feature.name}' has levels that seem to be the same: "
+        f"{' and '.join(map(repr, levels))}. Write them alike in the table, or plans may ask "
+        "people to change one into the other"
         for levels in alike.values()
         if len(levels) > 1
     ]
@@ -473,49 +540,53 @@ def _lint_column(feature: Feature, column: pd.Series) -> list[str]:
     distinct = present.nunique()
     whole = feature.is_category or feature.decimals == 0
     if distinct == 1:
-        remarks.append(f"'{name}' has one value only ({plain(present.iloc[0])!r}): it says nothing")
+        remarks.append(
+            f"'{name}' has only one value ({plain(present.iloc[0])!r}), so a model learns nothing "
+            "from it: drop it"
+        )
     if feature.is_category and _looks_like_dates(present):
         remarks.append(
-            f"'{name}' looks like dates kept as text ({present.iloc[0]!r}): drop it, or convert it "
-            "to a number of days, which may change as well unless it is immutable"
-            + _asked_of(feature)
+            f"'{name}' seems to hold dates as text ({present.iloc[0]!r}): drop it, or convert it "
+            "to a number of days and make it immutable" + _asked_of(feature)
         )
     elif feature.is_category and (text := _number_kept_as_text(present)):
         remarks.append(
-            f"'{name}' holds numbers as text ({text!r}): remove thousands separators, signs and "
-            "units, and put a point before decimals, so that it is read as a number"
+            f"'{name}' holds numbers as text ({text!r}): remove thousands separators, currency "
+            "signs and units, and write a point before the decimals"
         )
     elif len(present) >= 10 and distinct == len(present) and whole:
-        remarks.append(f"'{name}' differs in every row: an id? Drop it{_asked_of(feature)}")
+        remarks.append(
+            f"'{name}' differs in every row; if it is an id, drop it{_asked_of(feature)}"
+        )
     elif feature.is_category and distinct > 50:
         remarks.append(f"'{name}' has {distinct} categories: group the rare ones")
     return remarks
 
 
 def _asked_of(feature: Feature) -> str:
-    """To stand behind what nobody should be told to change."""
-    return "; as it is, plans may tell people to change it" if feature.role == "mutable" else ""
+    """Return the consequence of a remark on a feature that nobody should be asked to change."""
+    return "; otherwise plans may ask people to change it" if feature.role == "mutable" else ""
 
 
 def _number_kept_as_text(present: pd.Series) -> str:
-    """One of the values, if all are numbers to a person and not all to a computer; else ""."""
+    """Return a value like '1,200 EUR' if a person would read all values as numbers; else ""."""
     values = list(present.unique())
     if not all(isinstance(value, str) and _NUMBER.fullmatch(value.strip()) for value in values):
         return ""
-    # digits alone were kept as text by somebody who knew why: "07" is a code
+    # text of digits alone is meant to be text: "07" is a code
     return next((str(value) for value in values if not value.strip().isdigit()), "")
 
 
-OFF = 0.01  # of its range that a derived feature may differ from its formula before it is odd
+OFF = 0.01  # share of its range by which a derived feature may differ from its formula
 
 
 def _lint_formula(feature: Feature, formula: Formula, X: pd.DataFrame) -> list[str]:
-    """Where the table disagrees, plans would mix two definitions of one feature."""
+    """Return a remark if the table differs from the formula: plans would mix two definitions."""
     values = {n: X[n].to_numpy(dtype=np.float64, na_value=np.nan) for n in formula.names}
     own = X[feature.name].to_numpy(dtype=np.float64, na_value=np.nan)
     computed = formula(values)
     near = OFF * (np.nanmax(own) - np.nanmin(own))
-    if feature.decimals is not None:  # the table may have rounded it, as a plan does
+    if feature.decimals is not None:  # the table may hold rounded values, as plans do
         near = max(near, 0.5001 * 10.0**-feature.decimals)
     off = ~(np.abs(own - computed) <= near)
     off &= ~(np.isnan(own) & np.isnan(computed))
@@ -523,23 +594,12 @@ def _lint_formula(feature: Feature, formula: Formula, X: pd.DataFrame) -> list[s
         return []
     i = int(off.argmax())
     return [
-        f"'{feature.name}' is not its formula '{formula.text}' in {off.mean():.0%} of rows (first: "
-        f"index {plain(X.index[i])!r} has {amount(own[i])}, the formula "
-        f"{amount(computed[i])})"
+        f"'{feature.name}' differs from its formula '{formula.text}' in {off.mean():.0%} of rows "
+        f"(first: index {plain(X.index[i])!r} has {amount(own[i])}, the formula gives "
+        f"{amount(computed[i])}): correct the formula or the table"
     ]
 
 
 def _looks_like_dates(present: pd.Series) -> bool:
     text = present.astype(str).head(100)
     return len(text) > 0 and bool(text.str.match(r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}").all())
-
-
-def _build(model: type[M], data: Any) -> M:
-    """A pydantic model from outside data, its first complaint as one sentence."""
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        said = first["msg"].removeprefix("Value error, ")
-        raise UserError(f"schema{': ' + where if where else ''}: {said}") from None

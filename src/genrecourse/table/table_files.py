@@ -1,4 +1,4 @@
-"""Tables as files: CSV and Parquet, in and out. What is written is written whole or not at all."""
+"""Reads and writes tables as CSV and Parquet files. A file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,15 @@ NEEDS = "Parquet needs pyarrow; run pip install 'genrecourse[parquet]'"
 
 
 def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
-    """The table in a file. With a schema, categories that are text are read as text ("07")."""
+    """Return the table in a file. Raises UserError if there is none.
+
+    If a schema is given, columns whose categories are text are read as text, so "07" stays "07".
+
+    Examples:
+        >>> write_table(pd.DataFrame({"age": [30, 41]}), Path("people.csv"))
+        >>> read_table(Path("people.csv"))["age"].tolist()
+        [30, 41]
+    """
     kind = _kind(path)
     if not path.exists():
         raise UserError(f"there is no file {path}")
@@ -35,50 +43,95 @@ def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise UserError(
-            f"{path} is no csv table in UTF-8 (byte 0x{byte:02x}: {error.reason}); save it as UTF-8"
+            f"{path} is not a csv table in UTF-8 (byte 0x{byte:02x}: {error.reason}); save it as "
+            "UTF-8"
         ) from None
     except (pd.errors.ParserError, csv.Error, ValueError) as error:
-        raise UserError(f"{path} is no {kind[1:]} table: {error}") from None
+        raise UserError(f"{path} is not a {kind[1:]} table: {error}") from None
     if len(table) == 0:
-        raise UserError(f"{path} has a header and no rows")
+        raise UserError(f"{path} has a header but no rows; give a table with at least one row")
     check_table(table)
     return table
 
 
 def check_output(path: Path, also: tuple[str, ...] = ()) -> None:
-    """Refuse before any work what could not be written after it. also: endings besides `KINDS`."""
+    """Raise UserError if a file could not be written to `path`. Call it before any long work.
+
+    Args:
+        path: the file to be written.
+        also: endings that are allowed besides `KINDS`.
+
+    Examples:
+        >>> check_output(Path("plans.csv"))
+        >>> check_output(Path("plans.xls"), also=(".html",))
+        Traceback (most recent call last):
+        ...
+        genrecourse.errors.UserError: cannot write plans.xls: its name should end in .html, ...
+    """
     endings = (*also, *KINDS)
     if path.suffix.lower() not in endings:
-        said = f"{', '.join(endings[:-1])} or {endings[-1]}"
-        raise UserError(f"{path} should end in {said}, which says what is written")
+        known = f"{', '.join(endings[:-1])} or {endings[-1]}"
+        raise UserError(f"cannot write {path}: its name should end in {known}")
     if path.is_dir():
         raise UserError(f"cannot write {path}: it is a folder; name a file")
     if not path.absolute().parent.is_dir():
-        raise UserError(f"cannot write {path}: there is no folder {path.parent}")
+        raise UserError(f"cannot write {path}: there is no folder {path.parent}; create it first")
     if path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
         raise UserError(f"{path}: {NEEDS}")
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
-    """A table to a file, by its ending."""
+    """Write a table to a CSV or Parquet file; the ending of `path` decides which.
+
+    Examples:
+        >>> write_table(pd.DataFrame({"age": [30, 41]}), Path("people.csv"))
+        >>> Path("people.csv").read_text().split()
+        ['age', '30', '41']
+    """
     if _kind(path) == ".csv":
         write_whole(path, lambda temporary: table.to_csv(temporary, index=False))
     else:
         write_whole(path, lambda temporary: _parquet(table.to_parquet, temporary, index=False))
 
 
+def read_text(path: Path) -> str:
+    """Returns the text of a file, which must be UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"cannot read {path}: not UTF-8; save it as UTF-8") from None
+
+
 def write_text(text: str, path: Path) -> None:
+    """Write a text to a UTF-8 file, completely or not at all.
+
+    Examples:
+        >>> write_text("<p>Hello</p>", Path("report.html"))
+        >>> Path("report.html").read_text()
+        '<p>Hello</p>'
+    """
     write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
-    """Let `write` fill a file beside `path`, and give it that name only when it is complete."""
+    """Call `write` with a temporary file, then rename it to `path`. If `write` fails, `path` keeps
+    its old content and the temporary file is removed.
+
+    Examples:
+        >>> write_whole(Path("n.txt"), lambda temporary: temporary.write_text("1"))
+        >>> [path.name for path in Path().glob("*n.txt*")]
+        ['n.txt']
+    """
     temporary = path.parent / f".{path.name}.{uuid4().hex[:8]}{path.suffix}"
     try:
         if path.is_dir():
-            raise UserError(f"cannot write {path}: it is a folder")
+            raise UserError(f"cannot write {path}: it is a folder; name a file")
         if not path.parent.is_dir():
-            raise UserError(f"cannot write {path}: there is no folder {path.parent}")
+            raise UserError(
+                f"cannot write {path}: there is no folder {path.parent}; create it first"
+            )
         write(temporary)
         os.replace(temporary, path)
     except OSError as error:
@@ -89,7 +142,7 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
 
 def _kind(path: Path) -> str:
     if path.suffix.lower() not in KINDS:
-        raise UserError(f"{path} should end in {' or '.join(KINDS)}, which says what it is")
+        raise UserError(f"the name of the table {path} should end in {' or '.join(KINDS)}")
     return path.suffix.lower()
 
 
@@ -97,7 +150,7 @@ def _read_csv(path: Path, schema: Schema | None) -> pd.DataFrame:
     with path.open(encoding="utf-8-sig", newline="") as file:
         header = next(csv.reader(file), [])
     twice = sorted({name for name in header if header.count(name) > 1})
-    if twice:  # pandas would rename the second one in silence
+    if twice:  # pandas would rename the second one without a warning
         raise UserError(f"{path} has more than one column named {twice}; rename or drop one")
     _check_separated(path, header)
     as_text = {f.name: str for f in schema or () if f.categories and _all_text(f.categories)}
@@ -106,12 +159,12 @@ def _read_csv(path: Path, schema: Schema | None) -> pd.DataFrame:
 
 
 def _check_separated(path: Path, header: list[str]) -> None:
-    """Refuse what would be read as one column with everything in it."""
-    for mark, said in ((";", "';'"), ("\t", "tabs")):
+    """Raise UserError if the table has another separator than commas and would be one column."""
+    for mark, name in ((";", "';'"), ("\t", "tabs")):
         if len(header) == 1 and mark in header[0]:
             raise UserError(
-                f"{path} looks separated by {said}: its header is {header[0][:60]!r}. Save it with "
-                "commas between the columns, and points in the numbers"
+                f"{path} seems to be separated by {name}: its header is {header[0][:60]!r}. Save "
+                "it with commas between the columns and points in the numbers"
             )
 
 

@@ -1,1 +1,1 @@
-"""How far to trust an x_plus, judged from training rows alone."""
+"""Measures how far an x_plus can be trusted, from training rows alone."""

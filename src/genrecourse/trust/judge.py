@@ -1,9 +1,10 @@
-"""Judge: who says whether an x_plus is valid and plausible.
+"""Judge: decides whether an x_plus is valid and plausible.
 
-A random forest, calibrated, says whether the favourable outcome is likelier than not; a local
-outlier factor fitted on the rows it accepts says whether x_plus looks like accepted people. Inside
-`fit` a method uses `CrossFittedJudge`, which never scores a row that it has memorised. The gold
-judge of an evaluation, which no method may see, is in `evaluation/gold.py`.
+A calibrated random forest decides whether the favourable outcome has a probability above one half.
+A local outlier factor, fitted on the rows that the forest accepts, decides whether x_plus looks
+like accepted people. Inside `fit` a method uses `CrossFittedJudge`, which scores no row with a
+judge that was fitted on it. The gold judge of an evaluation, which no method may see, is in
+`evaluation/gold.py`.
 """
 
 from __future__ import annotations
@@ -24,16 +25,30 @@ from genrecourse.model.threads import n_jobs
 from genrecourse.table.encoding import Array, as_it_is
 
 N_NEIGHBORS = 5
-TRUST_AT, TRUST_SCALE = 0.45, 0.08  # from a probability to how often a judge then says "valid"
-RARE = 0.1  # an outcome rarer than this is never likelier than not: then classes are balanced
+TRUST_AT, TRUST_SCALE = 0.45, 0.08  # turn a probability into how often another judge accepts
+RARE = 0.1  # an outcome rarer than this hardly ever has a probability above 1/2: balance classes
 N_CALIBRATION_FOLDS = 5
 
 
 class Judge:
-    """A forest and a local outlier factor on rows of Z.
+    """A random forest and a local outlier factor on rows of Z.
 
-    The defaults are those of the protocol's gold judge. `min_leaf` above 1 and no calibration
-    make a steadier and quicker forest for noisy labels.
+    The defaults are those of the gold judge of the evaluation protocol. For noisy labels, a
+    `min_leaf` above 1 without calibration gives a more stable and faster forest.
+
+    Args:
+        random_state: the seed of the forest.
+        balanced: whether to give both outcomes the same total weight.
+        min_leaf: the smallest number of rows in a leaf.
+        calibrated: whether to calibrate the forest's probabilities.
+
+    Examples:
+        >>> Z = np.random.default_rng(0).uniform(size=(60, 2))
+        >>> judge = Judge(min_leaf=5, calibrated=False).fit(Z, Z[:, 0] > 0.5)
+        >>> judge.valid(np.array([[0.1, 0.5], [0.9, 0.5]]))
+        array([False,  True])
+        >>> judge.inlier(np.array([[0.8, 0.5], [9.0, 9.0]]))
+        array([ True, False])
     """
 
     def __init__(
@@ -50,11 +65,12 @@ class Judge:
         self.calibrated = calibrated
 
     def fit(self, Z: Array, y: np.ndarray) -> Judge:
+        """Fit on rows Z (n, D) and outcomes y (n,), True if favourable."""
         favourable, least = int(np.sum(y)), N_CALIBRATION_FOLDS if self.calibrated else 1
         if not least <= favourable <= len(y) - least:
             raise UserError(
-                f"{favourable} of the {len(y)} rows for a judge are favourable; it needs {least} "
-                "or more of each outcome"
+                f"{favourable} of the {len(y)} rows for a judge are favourable; it needs at least "
+                f"{least} of each outcome, so give more rows"
             )
         self.forest_ = RandomForestClassifier(
             min_samples_leaf=self.min_leaf, random_state=self.random_state, n_jobs=n_jobs(len(Z))
@@ -68,27 +84,36 @@ class Judge:
         accepted = self.probability(Z) > 0.5
         if accepted.sum() < 2:
             raise UserError(
-                f"a judge fitted on {len(Z)} rows accepts {int(accepted.sum())} of them; it needs "
-                "more favourable outcomes to know what accepted people look like"
+                f"a judge fitted on {len(Z)} rows accepts {int(accepted.sum())} of them; give more "
+                "rows with a favourable outcome, so that it can learn what accepted people look "
+                "like"
             )
         self.lof_ = fit_lof(Z[accepted])
         return self
 
     def probability(self, Z: Array) -> Array:
-        """(n,) probability of the favourable outcome."""
-        # the forest's threads add up its votes in any order: leave their rounding errors out
+        """Return (n,) probabilities of the favourable outcome."""
+        # the threads of the forest add its votes in any order: round their errors away
         return np.round(self.forest_.predict_proba(Z)[:, 1], 12)
 
     def valid(self, Z: Array) -> np.ndarray:
+        """Return (n,) booleans: True if the favourable outcome has a probability above 1/2."""
         return self.probability(Z) > 0.5
 
     def inlier(self, Z: Array) -> np.ndarray:
+        """Return (n,) booleans: True if the row looks like the rows that the forest accepts."""
         return np.asarray(self.lof_.predict(Z) == 1)
 
 
 def fit_lof(Z: Array, n_neighbors: int = N_NEIGHBORS) -> LocalOutlierFactor:
-    """The protocol's local outlier factor: five neighbours among rows of Z, if not told others."""
-    # a tree answers each row by itself: the answer does not depend on the rows beside it
+    """Return a local outlier factor fitted on rows of Z. The evaluation protocol uses 5 neighbours.
+
+    Examples:
+        >>> lof = fit_lof(np.random.default_rng(0).uniform(size=(30, 2)))
+        >>> lof.predict(np.array([[0.5, 0.5], [9.0, 9.0]]))  # 1: inlier, -1: outlier
+        array([ 1, -1])
+    """
+    # with a tree, the result of a row does not depend on the other rows of the query
     lof = LocalOutlierFactor(
         n_neighbors=min(n_neighbors, len(Z) - 1),
         novelty=True,
@@ -96,23 +121,37 @@ def fit_lof(Z: Array, n_neighbors: int = N_NEIGHBORS) -> LocalOutlierFactor:
         n_jobs=n_jobs(len(Z)),
     )
     with warnings.catch_warnings():
-        # duplicate rows fool a LOF with few neighbours; the protocol fixes five (docs say so)
+        # duplicate rows mislead a LOF with few neighbours, but the protocol prescribes five
         warnings.filterwarnings("ignore", message="Duplicate values")
         return lof.fit(Z)
 
 
 class CrossFittedJudge:
-    """Judges that each leave out one fold of the training rows, and judge only that fold.
+    """One judge for each fold of the training rows; it is fitted on the other folds.
 
-    Its labels are noisy outcomes, so its forests have leaves of five rows; and "likelier than not"
-    means just that, so the classes are not weighted equal unless one of them is so rare that no row
-    would ever be. `balanced`, `min_leaf` and `calibrated` ask for other judges: those of the
-    protocol, for outcomes as they are.
+    A training row is scored by the judge that was not fitted on it. Any other row is scored by the
+    judge that was not fitted on the nearest training row, since generated rows are often near
+    copies of training rows.
 
-    A row that is no training row is scored by the judge that did not see the training row nearest
-    to it, since generated rows are often near copies. copies_together: rows that are the same stand
-    in one fold, so that the judge did not see the nearest row's copies either. blank: rows without
-    what must not be looked at (`roles.ProtectedMask`).
+    The defaults suit noisy outcomes: leaves of five rows, no calibration, and no class weights
+    unless one outcome is rare.
+
+    Args:
+        random_state: the seed of the folds and forests.
+        n_folds: the number of folds.
+        balanced: as in `Judge`. None: balanced only if one outcome is rare.
+        min_leaf: as in `Judge`.
+        calibrated: as in `Judge`.
+        copies_together: whether equal rows are in the same fold, so that no judge is fitted on a
+            copy of the nearest training row.
+        blank: hides columns that must not be used (`roles.ProtectedMask`).
+
+    Examples:
+        >>> Z = np.random.default_rng(0).uniform(size=(100, 2))
+        >>> judge = CrossFittedJudge(n_folds=2).fit(Z, Z[:, 0] > 0.5)
+        >>> probability, inlier = judge(np.array([[0.1, 0.5], [0.9, 0.5]]))
+        >>> probability > 0.5
+        array([False,  True])
     """
 
     def __init__(
@@ -120,7 +159,7 @@ class CrossFittedJudge:
         random_state: int = 0,
         *,
         n_folds: int = 5,
-        balanced: bool | None = None,  # None: where an outcome is rare
+        balanced: bool | None = None,
         min_leaf: int = 5,
         calibrated: bool = False,
         copies_together: bool = False,
@@ -135,6 +174,7 @@ class CrossFittedJudge:
         self.blank = blank
 
     def fit(self, Z: Array, y: np.ndarray) -> CrossFittedJudge:
+        """Fit on rows Z (n, D) and outcomes y (n,), True if favourable."""
         Z = self.blank(Z)
         self._Z, self._fold = Z, self._folds(Z, y)
         if self.balanced is not None:
@@ -143,16 +183,16 @@ class CrossFittedJudge:
         rare = bool(min(np.mean(y), 1 - np.mean(y)) < RARE)
         try:
             self._judges = self._fit_judges(Z, y, balanced=rare)
-        except UserError:  # nobody is likelier than not, though the outcome is not that rare
+        except UserError:  # a judge accepted no row, though the outcome is not that rare
             self._judges = self._fit_judges(Z, y, balanced=True)
         return self
 
     def _folds(self, Z: Array, y: np.ndarray) -> np.ndarray:
-        """(n,) the fold of each row; every fold holds both outcomes."""
+        """Return (n,) the fold of each row. Both outcomes are spread evenly over the folds."""
         place = np.arange(len(Z))
         if self.copies_together:
             place = np.unique(Z, axis=0, return_inverse=True)[1].reshape(-1)
-        # of rows that are the same, the outcome that most of them had
+        # equal rows count as one row, with the outcome of the majority
         label = np.bincount(place, weights=y) > 0.5 * np.bincount(place)
         rng = np.random.default_rng(self.random_state)
         fold = np.zeros(len(label), dtype=int)
@@ -173,7 +213,7 @@ class CrossFittedJudge:
         ]
 
     def __call__(self, Z: Array) -> tuple[Array, np.ndarray]:
-        """(n,) probability of the favourable outcome, and (n,) booleans: inlier."""
+        """Return (n,) probabilities of the favourable outcome, and (n,) booleans: inlier."""
         Z = self.blank(Z)
         fold = self._fold[_nearest(Z, self._Z)]
         probability, inlier = np.zeros(len(Z)), np.zeros(len(Z), dtype=bool)
@@ -186,9 +226,13 @@ class CrossFittedJudge:
 
 
 def trust(probability: Array) -> Array:
-    """How likely it is that a row is valid, if a judge gives the outcome this probability.
+    """Return how likely another judge finds a row valid, given this judge's probability.
 
-    A forest's probability is an estimate with an error of its own: 0.55 does not mean "valid".
+    A forest's probability is an estimate with an error, so 0.55 does not ensure "valid".
+
+    Examples:
+        >>> trust(np.array([0.3, 0.55, 0.9])).round(2)
+        array([0.13, 0.78, 1.  ])
     """
     return np.asarray(expit((probability - TRUST_AT) / TRUST_SCALE))
 

@@ -1,4 +1,4 @@
-"""Neighbours: rows of Z that other rows are compared with, on the scale of the cost."""
+"""Neighbours: distances from rows to a fixed set of rows of Z, measured by the cost."""
 
 from __future__ import annotations
 
@@ -10,11 +10,23 @@ import torch
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TOLERANCE, Array
 
-BLOCK_ENTRIES = 2_000_000  # distances in memory at once: 16 MB, a handful of them
+BLOCK_ENTRIES = 2_000_000  # distances computed at once: 16 MB for each array
 
 
 class Neighbours:
-    """Rows of Z that others are compared with, on the scale of the cost."""
+    """Rows of Z to which other rows are compared; the distance is the cost.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from genrecourse import Schema
+        >>> from genrecourse.table.encoding import TableEncoder
+        >>> X = pd.DataFrame({"income": [0, 40, 100]})
+        >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+        >>> near = Neighbours(encoder.encode(X), Cost(encoder))
+        >>> distance, row = near.nearest(np.array([[0.5]]))
+        >>> distance.round(2), row
+        (array([0.1]), array([1]))
+    """
 
     def __init__(self, Z: Array, cost: Cost):
         self.Z = Z
@@ -22,24 +34,24 @@ class Neighbours:
         self._cost = cost
 
     def nearest(self, Z: Array) -> tuple[Array, np.ndarray]:
-        """(n,) the distance to the nearest row, and (n,) which row that is."""
+        """Return (n,) distances to the nearest row, and (n,) the number of that row."""
         found = [distance.min(dim=1) for distance in self._distances(Z)]
         return _joined([d for d, _ in found]), _joined([place for _, place in found])
 
     def holds(self, Z: Array) -> np.ndarray:
-        """(n,) booleans: the row is one of these."""
+        """Return (n,) booleans: True if the row is equal to one of the rows."""
         same = np.abs(Z - self.Z[self.nearest(Z)[1]]) <= TOLERANCE
         return np.asarray(same.all(axis=1))
 
     def mean_distance(self, Z: Array, k: int) -> Array:
-        """(n,) the mean distance to the k nearest rows; to all where there are fewer."""
+        """Return (n,) mean distances to the k nearest rows, or to all rows if there are fewer."""
         return _joined([self._smallest(d, k).mean(dim=1) for d in self._distances(Z)])
 
     def share(self, Z: Array, of: np.ndarray, k: int) -> Array:
-        """(n,) the share of the k nearest rows that are `of` these (booleans over rows).
+        """Return (n,) the share of the k nearest rows for which `of` (booleans over rows) is True.
 
-        Rows as far away as the k-th share the places that are left, so that the answer does not
-        depend on the order of the rows.
+        Rows at the same distance as the k-th count with equal fractions, so that the result does
+        not depend on the order of the rows.
         """
         k = min(k, len(self.Z))
         one = torch.as_tensor(of, dtype=torch.float64)
@@ -56,7 +68,7 @@ class Neighbours:
         return distance.topk(min(k, len(self.Z)), dim=1, largest=False).values
 
     def _distances(self, Z: Array) -> Iterator[torch.Tensor]:
-        """Blocks (b, rows): all distances at once would not fit into memory."""
+        """Yield distances in blocks (b, rows), since all at once would not fit into memory."""
         size = max(1, BLOCK_ENTRIES // len(self.Z))
         for i in range(0, len(Z), size):
             yield self._cost.pairwise(torch.as_tensor(Z[i : i + size]), self._rows)

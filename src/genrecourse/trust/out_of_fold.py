@@ -1,9 +1,9 @@
-"""OutOfFoldScore: how likely the favourable outcome is, by models that did not see the row's own.
+"""OutOfFoldScore: the probability of the favourable outcome, from models not fitted on the row.
 
-Boosted trees, each fitted on all folds but one. A training row is scored by the trees that left its
-fold out; any other row by those that left out the fold of the training row nearest to it, since a
-plan is often a near copy. Rows that are the same stand in one fold. h is not asked: it may have
-memorised the outcomes.
+For each fold, boosted trees are fitted on all other folds. A training row is scored by the trees
+that were not fitted on its fold. Any other row is scored by the trees that were not fitted on the
+fold of the nearest training row, since a plan is often a near copy of one. Equal rows are in the
+same fold. h is not used: it may have memorised the outcomes.
 """
 
 from __future__ import annotations
@@ -23,27 +23,42 @@ N_FOLDS = 5
 
 
 class OutOfFoldScore:
-    """Fitted on rows of Z and their outcomes; rows (n, D) -> (n,)."""
+    """Boosted trees for each fold; rows (n, D) -> (n,) probabilities.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from genrecourse import Schema
+        >>> from genrecourse.table.encoding import TableEncoder
+        >>> X = pd.DataFrame({"income": range(200)})
+        >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+        >>> Z = encoder.encode(X)
+        >>> score = OutOfFoldScore(Cost(encoder)).fit(Z, Z[:, 0] > 0.5)
+        >>> score(np.array([[0.1], [0.9]])) > 0.5
+        array([False,  True])
+    """
 
     def __init__(self, cost: Cost, random_state: int = 0):
         self.cost, self.random_state = cost, random_state
 
     @staticmethod
     def folds(Z: Array, seed: int) -> np.ndarray:
-        """(n,) the fold of each row; rows that are the same stand in one."""
+        """Return (n,) the fold of each row. Equal rows are in the same fold."""
         place = np.unique(Z, axis=0, return_inverse=True)[1].reshape(-1)
         rng = np.random.default_rng([seed, 5])
         return np.asarray((rng.permutation(place.max() + 1) % N_FOLDS)[place])
 
     @classmethod
     def can_fit(cls, Z: Array, favourable: np.ndarray, seed: int) -> bool:
-        """Whether both outcomes are left, whichever fold is held out: with few distinct rows one
-        fold may have all of an outcome."""
+        """Return whether both outcomes remain whichever fold is left out.
+
+        If there are few distinct rows, one fold may hold all rows of an outcome.
+        """
         fold = cls.folds(Z, seed)
         left = [favourable[fold != f] for f in range(N_FOLDS)]
         return all(0 < int(each.sum()) < len(each) for each in left)
 
     def fit(self, Z: Array, favourable: np.ndarray) -> OutOfFoldScore:
+        """Fit on rows Z (n, D) and outcomes (n,), True if favourable."""
         self.fold_ = self.folds(Z, self.random_state)
         self.trees_: list[Trees] = []
         self.prior_, self.step_ = np.zeros(N_FOLDS), np.zeros(N_FOLDS)
@@ -53,7 +68,8 @@ class OutOfFoldScore:
         return self._ready(Z)
 
     def _fit_fold(self, f: int, Z: Array, favourable: np.ndarray) -> None:
-        """As the verifier's boosted trees, with larger leaves: a copy's outcome hardly moves it."""
+        """Fit boosted trees like the verifier's, but with larger leaves, so that one row's outcome
+        has little effect."""
         rare = min(np.mean(favourable), 1 - np.mean(favourable)) < RARE
         weight = compute_sample_weight("balanced", favourable) if rare else None
         model = GradientBoostingClassifier(
@@ -74,10 +90,11 @@ class OutOfFoldScore:
         return self
 
     def of_training(self) -> Array:
-        """(n,) the score of each row that it was fitted on."""
+        """Return (n,) scores of the training rows."""
         return self._by_fold(self._near.Z, self.fold_)
 
     def __call__(self, Z: Array) -> Array:
+        """Return (n,) scores of other rows than the training rows."""
         return self._by_fold(Z, self.fold_[self._near.nearest(Z)[1].astype(int)])
 
     def _by_fold(self, Z: Array, fold: np.ndarray) -> Array:
@@ -91,7 +108,7 @@ class OutOfFoldScore:
     # ---- as arrays ----------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All that was learned, without the rows."""
+        """Return everything that was learned, except the training rows, for a model file."""
         parts = {"fold": self.fold_, "prior": self.prior_, "step": self.step_}
         for f, trees in enumerate(self.trees_):
             parts |= {f"trees_{f}_{name}": part for name, part in trees.arrays().items()}
@@ -101,7 +118,7 @@ class OutOfFoldScore:
     def from_arrays(
         cls, arrays: dict[str, np.ndarray], Z: Array, cost: Cost, seed: int
     ) -> OutOfFoldScore:
-        """The inverse of `arrays`. Z: the rows that it was fitted on."""
+        """Return the score that gave these `arrays`; Z are its training rows."""
         score = cls(cost, seed)
         score.fold_, score.prior_, score.step_ = (arrays[k] for k in ("fold", "prior", "step"))
         score.trees_ = []

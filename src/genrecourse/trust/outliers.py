@@ -1,12 +1,12 @@
-"""Outliers: how far a row lies from the rows it should be like, by local outlier factors.
+"""Outliers: local outlier factors, which compare a row's density with that of its neighbours.
 
-For k neighbours, with d_k(o) the distance of a row o to its own k-th neighbour,
+For k neighbours, where d_k(o) is the distance of a row o to its own k-th neighbour:
 
     reach(z, o) = max(d_k(o), |z - o|)      density_k(z) = 1 / mean of reach over z's k neighbours
     score_k(z)  = 1.5 - mean of density_k(o) / density_k(z)      negative for outliers
 
-which is scikit-learn's `decision_function` (a test holds the two together). Here one search
-answers every k at once, and the search is what verifying costs.
+This is scikit-learn's `decision_function`; a test compares the two. Here one neighbour search
+serves all values of k, because the search takes most of the time of verifying.
 """
 
 from __future__ import annotations
@@ -17,17 +17,25 @@ from sklearn.neighbors import NearestNeighbors
 from genrecourse.model.threads import n_jobs
 from genrecourse.table.encoding import Array
 
-INLIER = 1.5  # scikit-learn's offset: a row 1.5 times as lonely as its neighbours is an outlier
+INLIER = 1.5  # scikit-learn's offset: a row is an outlier if its neighbours are 1.5 times as dense
 
 
 class Outliers:
-    """Local outlier factors of several numbers of neighbours among `rows`, (n, D)."""
+    """Local outlier factors on `rows` (n, D), for several numbers of neighbours at once.
+
+    Examples:
+        >>> rows = np.arange(10.0)[:, None]
+        >>> scores = Outliers(rows, neighbours=(2, 3))(np.array([[4.4], [30.0]]))
+        >>> scores > 0  # one column for each number of neighbours
+        array([[ True,  True],
+               [False, False]])
+    """
 
     def __init__(self, rows: Array, neighbours: tuple[int, ...]):
         self.rows = rows
-        # a row is not its own neighbour
+        # a row is not its own neighbour, so there are at most len(rows) - 1
         self.neighbours = tuple(min(k, len(rows) - 1) for k in neighbours)
-        # a tree answers each row by itself: the answer does not depend on the rows beside it
+        # with a tree, the result of a row does not depend on the other rows of the query
         self._index = NearestNeighbors(
             n_neighbors=max(self.neighbours), algorithm="kd_tree", n_jobs=n_jobs(len(rows))
         ).fit(rows)
@@ -36,7 +44,7 @@ class Outliers:
         self._density = {k: self._densities(k, distance, place) for k in self.neighbours}
 
     def __call__(self, Z: Array) -> Array:
-        """(n, len(neighbours)) scores; below 0 an outlier."""
+        """Return (n, len(neighbours)) scores; an outlier has a score below 0."""
         if len(Z) == 0:
             return np.zeros((0, len(self.neighbours)))
         distance, place = self._index.kneighbors(Z)
@@ -49,4 +57,4 @@ class Outliers:
 
     def _densities(self, k: int, distance: Array, place: np.ndarray) -> Array:
         reach = np.maximum(self._reach[k][place[:, :k]], distance[:, :k])
-        return np.asarray(1.0 / (reach.mean(axis=1) + 1e-10))  # duplicates have no reach at all
+        return np.asarray(1.0 / (reach.mean(axis=1) + 1e-10))  # the reach of duplicates is 0

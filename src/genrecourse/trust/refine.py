@@ -1,12 +1,15 @@
-"""Step 2 of GenRe, and not in the paper: move x_plus towards x while a verifier lets it.
+"""Refining: undo changes of x_plus as long as a verifier allows it. This is not in the paper.
 
-Q can only offer rows that exist. With many features even the nearest accepted row differs from x in
-most of them, so the finite sample, not R, sets the price. A drawn pair is refined by walking
-through its changes, the dearest first, and putting x's own value back. It stays if the row still
-reaches every bar, or is no worse than before where it did not, and if the row is not worth less
-for it than the cost it saves, give or take `GIVE`. That is a coordinate-wise climb on
-exp(-lam * C) P(x+ | y+) V(x+), towards R from Q's side, and it makes recourse sparse. By h alone it
-would walk up to the edge of the decision: the verifier is what keeps it away.
+Q contains only training rows. With many features, even the nearest accepted row differs from x in
+most of them, so the size of the sample, not R, decides the cost. `refine` goes through the changes
+of a pair, the most expensive first, and tries to undo each one by putting back the value of x:
+
+    Keep the undo if no threshold gets worse and the lost score is at most the saved cost plus GIVE.
+
+"No threshold gets worse" means: each measure still reaches its threshold, or is at least as high
+as before if it was below. This climbs exp(-lam * C) P(x+ | y+) V(x+) one feature at a time, from Q
+towards R, and makes recourse sparse. With h alone it would end at the edge of the decision; the
+verifier prevents that.
 """
 
 from __future__ import annotations
@@ -15,12 +18,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from genrecourse.rules.constraints import RuleBook
+from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.trust.verifier import Thresholds, Verifier
 
-GIVE = 0.01  # of Score that one change less may cost
+GIVE = 0.01  # how much Score may be lost to have one change less
 
 
 def refine(
@@ -29,20 +32,43 @@ def refine(
     verifier: Verifier,
     confidence: Callable[[Array], Array],
     encoder: TableEncoder,
+    cost: Cost,
     safety: float,
     rules: RuleBook | None = None,
 ) -> Array:
-    """(n, d) the refined x_plus of each pair. confidence: h on rows of Z, on the common scale.
+    """Return (n, d) the refined x_plus of each pair.
 
-    What x has is always within the schema's rules on single features, so putting it back breaks
-    none. Rules on several features together, of a request or on what follows from others, may
-    forbid it: rules, where there are such, n people's.
+    The value of x never breaks a rule on a single feature, so undoing a change breaks none of
+    these. Rules on several features (relations of a request, derived features) may forbid it.
+
+    Args:
+        F: (n, d) each x.
+        F_plus: (n, d) each x_plus.
+        verifier: a fitted verifier.
+        confidence: h's confidence in rows of Z.
+        encoder: converts F to Z.
+        safety: where the thresholds lie, from 0 (cheap) to 1 (safe).
+        rules: the rules of these n people; None: there are only rules on single features.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from genrecourse import Schema
+        >>> X = pd.DataFrame({"income": range(100), "pets": [0, 1, 2, 3] * 25})
+        >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+        >>> Z = encoder.encode(X)
+        >>> def h(Z):
+        ...     return np.clip(Z[:, 0], 0.0, 1.0)
+        >>> verifier = Verifier().fit(Z, h(Z) > 0.5, h(Z), numbers=np.array([0, 1]))
+        >>> x, x_plus = np.array([[0.1, 0.0]]), np.array([[0.9, 1 / 3]])
+        >>> refine(x, x_plus, verifier, h, encoder, safety=0.5)  # pets need not change
+        array([[0.9, 0. ]])
     """
     if len(F) == 0:
         return F_plus
     F_plus, d, bars = F_plus.copy(), F.shape[1], Thresholds.at(safety).array()
-    Z_plus = encoder.from_features(F_plus)
-    price = Cost(encoder).by_feature(encoder.from_features(F), Z_plus)
+    Z, Z_plus = encoder.from_features(F), encoder.from_features(F_plus)
+    owner = encoder.column_owner
+    price = cost.by_feature(Z, Z_plus)
     order = np.argsort(-price, axis=1, kind="stable")
     found = verifier.measures(Z_plus, confidence(Z_plus))
     floors, worth = np.minimum(bars, found), verifier.worth(found, safety)
@@ -55,14 +81,16 @@ def refine(
         trial = F_plus[rows]
         trial[np.arange(len(rows)), kept] = F[rows, kept]
         if rules is not None:
-            trial = rules.settle(F[rows], trial)
-        Z_trial = encoder.from_features(trial)
+            trial = rules.with_derived(F[rows], trial)
+            Z_trial = encoder.from_features(trial)
+        else:
+            Z_trial = np.where(owner == kept[:, None], Z[rows], Z_plus[rows])
         found = verifier.reach(Z_trial, confidence(Z_trial), floors[rows])
-        value = verifier.worth(found, safety)  # NaN for a row that missed a bar
+        value = verifier.worth(found, safety)  # NaN if a measure is below its floor
         ok = value >= worth[rows] - saved[rows] / d - GIVE
         if rules is not None:
             ok &= rules.take(rows).feasible(F[rows], trial)
-        F_plus[rows[ok]] = trial[ok]
+        F_plus[rows[ok]], Z_plus[rows[ok]] = trial[ok], Z_trial[ok]
         floors[rows[ok]], worth[rows[ok]] = np.minimum(bars, found[ok]), value[ok]
     return F_plus
 
@@ -73,22 +101,46 @@ def fewest(
     verifier: Verifier,
     confidence: Callable[[Array], Array],
     encoder: TableEncoder,
+    cost: Cost,
     safety: float,
     feasible: Callable[[np.ndarray, Array], np.ndarray],
     settle: Callable[[Array, Array], Array] = lambda F, F_plus: F_plus,
 ) -> Array:
-    """(n, d) x_plus with every change undone that is not needed: h still accepts it, and it still
-    reaches every bar of the verifier, or is no worse than it was where it did not.
+    """Return (n, d) x_plus with as few changes as possible.
 
-    What it is worth does not count here, only how many changes there are: the least come first,
-    and what could not be undone is tried again once others were. feasible(rows, trial): the rules
-    for these rows, since a rule between two features may need both to change. settle: what follows
-    by itself from what is left (`RuleBook.settle`).
+    A change is undone if h still accepts the row and no threshold gets worse. Unlike in `refine`,
+    the score does not count. The cheapest changes are tried first; after a change was undone, the
+    others are tried again.
+
+    Args:
+        F: (n, d) each x.
+        F_plus: (n, d) each x_plus.
+        verifier: a fitted verifier.
+        confidence: h's confidence in rows of Z.
+        encoder: converts F to Z.
+        safety: where the thresholds lie, from 0 (cheap) to 1 (safe).
+        feasible: takes row numbers and their trial rows of F; returns booleans, True if all rules
+            allow the trial. A rule between two features may need both to change.
+        settle: computes the derived features of trial rows (`RuleBook.settle`).
+
+    Examples:
+        >>> import pandas as pd
+        >>> from genrecourse import Schema
+        >>> X = pd.DataFrame({"income": range(100), "pets": [0, 1, 2, 3] * 25})
+        >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+        >>> Z = encoder.encode(X)
+        >>> def h(Z):
+        ...     return np.clip(Z[:, 0], 0.0, 1.0)
+        >>> verifier = Verifier().fit(Z, h(Z) > 0.5, h(Z), numbers=np.array([0, 1]))
+        >>> x, x_plus = np.array([[0.1, 0.0]]), np.array([[0.9, 1 / 3]])
+        >>> always = lambda rows, trial: np.ones(len(rows), dtype=bool)
+        >>> fewest(x, x_plus, verifier, h, encoder, 0.5, always)
+        array([[0.9, 0. ]])
     """
     F_plus, bars, every = F_plus.copy(), Thresholds.at(safety).array(), np.arange(len(F))
     if len(F) == 0:
         return F_plus
-    Z, cost = encoder.from_features(F), Cost(encoder)
+    Z = encoder.from_features(F)
     Z_plus = encoder.from_features(F_plus)
     floors = np.minimum(bars, verifier.measures(Z_plus, confidence(Z_plus)))
     left = every

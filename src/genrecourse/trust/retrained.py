@@ -1,8 +1,8 @@
-"""RetrainedModels: what h might say had it been trained again.
+"""RetrainedModels: how h might decide if it were trained again.
 
-Small networks trained on bootstraps of the same rows and outcomes, all at once: layers are stacked,
-so eight copies cost little more than one. Whatever h is, a copy decides with the cutoff at which it
-accepts as many training rows as h does, so that only *whom* it accepts can differ.
+Small networks are trained on bootstraps of the same rows and outcomes. They are trained together
+with stacked layers, so that eight take little more time than one. Each network has the cutoff at
+which it accepts as many training rows as h does, so that only *whom* it accepts can differ.
 """
 
 from __future__ import annotations
@@ -20,12 +20,18 @@ from genrecourse.table.encoding import Array
 N_RETRAINED = 8
 HIDDEN = (10, 10, 10)
 BATCH, RATE = 128, 4e-3
-CHUNK = 1024  # rows asked together: so few stay in the processor's cache
-EPOCHS, LEAST, MOST = 80, 200, 3000  # passes over the rows, but so many batches
+CHUNK = 1024  # rows scored at once: few enough to stay in the processor's cache
+EPOCHS, LEAST, MOST = 80, 200, 3000  # passes over the rows; least and largest number of batches
 
 
 class RetrainedModels(nn.Module):
-    """(n, D) -> (copies, n) how sure each copy is, on the scale where 0.5 is its cutoff."""
+    """Stacked networks: (n, D) -> (models, n) confidences; 0.5 is each network's cutoff.
+
+    Examples:
+        >>> models = RetrainedModels(n_inputs=3)
+        >>> models(np.zeros((5, 3))).shape
+        (8, 5)
+    """
 
     cutoff: torch.Tensor
 
@@ -40,7 +46,7 @@ class RetrainedModels(nn.Module):
         self.register_buffer("cutoff", torch.zeros(N_RETRAINED, 1))
 
     def logits(self, Z: torch.Tensor) -> torch.Tensor:
-        """(n, D) or (copies, n, D) -> (copies, n), in the precision of Z."""
+        """Return log odds: (n, D) or (models, n, D) -> (models, n), in the precision of Z."""
         last = len(self.weight) - 1
         for i, (weight, bias) in enumerate(zip(self.weight, self.bias, strict=True)):
             Z = Z @ weight.to(Z.dtype) + bias.to(Z.dtype)
@@ -51,8 +57,9 @@ class RetrainedModels(nn.Module):
         return torch.sigmoid(self.logits(Z) - self.cutoff)
 
     def __call__(self, Z: Array) -> Array:
-        # How a product of matrices rounds depends on their shape, and on some processors on a row's
-        # place among the others: computed in double precision and told in single, it does not show.
+        """Return (models, n) confidences of rows (n, D)."""
+        # The rounding of a matrix product depends on its shape, and on some processors on a row's
+        # position. It is computed in double precision and returned in single, which hides this.
         with torch.no_grad():
             parts = torch.as_tensor(Z, dtype=torch.float64).split(CHUNK)
             return np.asarray(torch.cat([self.forward(part).float() for part in parts], dim=1))
@@ -61,7 +68,17 @@ class RetrainedModels(nn.Module):
 def fit_retrained(
     Z: Array, favourable: np.ndarray, accepted: np.ndarray, seed: int
 ) -> RetrainedModels:
-    """accepted: (n,) booleans, whom h accepts."""
+    """Train the networks on rows Z (n, D) and outcomes (n,), True if favourable.
+
+    `accepted` is (n,) booleans: True if h accepts the row. It sets the networks' cutoffs.
+
+    Examples:
+        >>> Z = np.random.default_rng(0).uniform(size=(80, 2))
+        >>> good = Z[:, 0] > 0.5
+        >>> models = fit_retrained(Z, favourable=good, accepted=good, seed=0)
+        >>> (models(np.array([[0.05, 0.5], [0.95, 0.5]])) > 0.5).sum(axis=0)  # votes of 8
+        array([0, 8])
+    """
     generator = torch.Generator().manual_seed(seed)
     inputs = torch.as_tensor(Z, dtype=torch.float32)
     outcome = torch.as_tensor(favourable, dtype=torch.float32)
@@ -75,7 +92,7 @@ def fit_retrained(
 
     def loss(rows: torch.Tensor) -> torch.Tensor:
         logits = copies.logits(inputs[rows])
-        # the copies share no weight: each learns as if alone, whatever their number
+        # the networks share no weights; their number undoes the mean, so each learns as if alone
         return N_RETRAINED * nn.functional.binary_cross_entropy_with_logits(logits, outcome[rows])
 
     steps = min(max(EPOCHS * len(Z) // BATCH, LEAST), MOST)

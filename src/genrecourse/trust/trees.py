@@ -1,7 +1,7 @@
-"""Trees: fitted decision trees as plain arrays, asked without scikit-learn.
+"""Trees: fitted decision trees as plain arrays, which predict without scikit-learn.
 
-A model file is data (decision 12), so the trees of a verifier must be arrays that can be stored,
-checked and asked again with the very same answer. All trees of an ensemble are walked side by side.
+A model file holds data and no code (docs/decisions/0006), so the trees of a verifier must be arrays
+that can be stored and checked, and that give exactly the same predictions after loading.
 """
 
 from __future__ import annotations
@@ -19,22 +19,32 @@ PARTS = ("root", "feature", "threshold", "left", "right", "value")
 
 @dataclass(frozen=True)
 class Trees:
-    """Nodes of all trees in one table. A leaf is its own child, so that a walk may go on."""
+    """The nodes of all trees in one table. A leaf is its own child, so a walk can stay there.
+
+    Examples:
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> Z = np.array([[0.0], [1.0]])
+        >>> trees = Trees.of([DecisionTreeRegressor().fit(Z, [10.0, 20.0])], column=0)
+        >>> trees(Z)
+        array([10., 20.])
+        >>> Trees.from_arrays(trees.arrays(), n_columns=1)(Z)
+        array([10., 20.])
+    """
 
     root: np.ndarray  # (t,) the first node of each tree
-    feature: np.ndarray  # (m,) column that a node looks at
-    threshold: np.ndarray  # (m,) at most this much goes left
+    feature: np.ndarray  # (m,) the column that a node tests
+    threshold: np.ndarray  # (m,) a row goes left if its value is at most this
     left: np.ndarray  # (m,)
     right: np.ndarray  # (m,)
-    value: np.ndarray  # (m,) the answer of a leaf
-    depth: int  # steps from any root to any leaf, at most
-    # where they were fitted, scikit-learn walks them: the same answers, four times as fast
+    value: np.ndarray  # (m,) the prediction of a leaf
+    depth: int  # the largest number of steps from a root to a leaf
+    # trees that were fitted in this process: scikit-learn predicts the same, four times as fast
     _fitted: list[Any] = field(default_factory=list, repr=False, compare=False)
     _column: int = 0
 
     @classmethod
     def of(cls, estimators: list[Any], column: int) -> Trees:
-        """From fitted scikit-learn trees; `column`: which output is the answer (the class)."""
+        """Return fitted scikit-learn trees as arrays; `column` is the output (class) to predict."""
         trees = [estimator.tree_ for estimator in estimators]
         root = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
         own = [np.arange(tree.node_count) for tree in trees]
@@ -62,8 +72,8 @@ class Trees:
         )
 
     def __call__(self, Z: Array) -> Array:
-        """(n, D) -> (n,) the mean answer of the trees."""
-        rows = np.ascontiguousarray(Z, dtype=np.float32)  # as scikit-learn compares
+        """Return (n,) the mean prediction of the trees for rows (n, D)."""
+        rows = np.ascontiguousarray(Z, dtype=np.float32)  # scikit-learn compares in float32
         total = np.zeros(len(Z))
         for tree in self._fitted if len(rows) else ():
             total += tree.predict(rows).reshape(len(Z), -1)[:, self._column]
@@ -72,7 +82,7 @@ class Trees:
         return np.asarray(total / len(self.root))
 
     def _walk(self, rows: np.ndarray) -> Array:
-        """(n, D) -> (n,) the sum of the trees' answers."""
+        """Return (n,) the sum of the trees' predictions for rows (n, D)."""
         flat, row = rows.reshape(-1), np.arange(len(rows)) * rows.shape[1]
         total = np.zeros(len(rows))
         for root in self.root:  # one tree at a time: its nodes fit in the processor's cache
@@ -80,7 +90,7 @@ class Trees:
         return total
 
     def _leaves(self, flat: np.ndarray, row: np.ndarray, root: int) -> np.ndarray:
-        """The leaf of one tree that each row ends in."""
+        """Return (n,) the leaf of one tree that each row ends in."""
         node = np.full(len(row), root)
         under_way = np.arange(len(row))
         for _ in range(self.depth):
@@ -94,11 +104,12 @@ class Trees:
     # ---- as arrays ----------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """Return the trees as arrays by name, for a model file."""
         return {name: getattr(self, name) for name in PARTS} | {"depth": np.array([self.depth])}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_columns: int) -> Trees:
-        """The inverse of `arrays`; whatever would lead a walk astray is refused."""
+        """Return the trees in `arrays`. Raises UserError if a walk could leave the arrays."""
         depth = int(arrays["depth"][0])
         root, feature, threshold, left, right, value = (arrays[name] for name in PARTS)
         trees = cls(root, feature, threshold, left, right, value, depth)
@@ -108,5 +119,7 @@ class Trees:
         fits &= bool(((trees.feature >= 0) & (trees.feature < n_columns)).all())
         same = {len(a) for a in (trees.feature, trees.threshold, trees.left, trees.right)}
         if not fits or same != {nodes} or not 0 <= depth <= nodes:
-            raise UserError("the model's decision trees do not fit together; save it again")
+            raise UserError(
+                "the decision trees in the model file are inconsistent; save the method again"
+            )
         return trees

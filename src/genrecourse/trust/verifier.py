@@ -1,15 +1,19 @@
-"""Verifier: how far to trust an x_plus, from training rows alone.
+"""Verifier: measures how far an x_plus that h accepts can be trusted, from training rows alone.
 
-h accepts it; but will the real outcome be favourable, does it look like accepted people, will h
-still accept it once it is trained again, and does it bear being carried out imprecisely? h, a
-forest and boosted trees fitted on the outcomes seen answer the first together, local outlier
-factors the second, copies of h the third, and the fourth is the first asked again with noise on
-every number. Score alone can be bought by walking up to the edge; `Thresholds` say how far from it to
-stay.
+It answers four questions:
 
-Unlike `CrossFittedJudge`, which chooses settings and must not score what it has memorised, the
-verifier compares rows for one person with each other, and what the training rows next to them
-turned out to be is just what it should know.
+1. Will the real outcome be favourable? h, a forest and boosted trees give a mean probability.
+2. Does x_plus look like accepted people? Local outlier factors decide.
+3. Will h still accept x_plus after it is trained again? Retrained models vote.
+4. Is x_plus still valid if it is carried out imprecisely? The first question again, with noise on
+   every number.
+
+A search for the best score alone would end at the edge of the decision. `Thresholds` say how far
+from the edge x_plus must stay.
+
+`CrossFittedJudge` chooses settings, so it must not score rows that it was fitted on. The verifier
+compares rows for one person with each other, so it should know the outcomes of nearby training
+rows.
 """
 
 from __future__ import annotations
@@ -26,38 +30,46 @@ from sklearn.utils.class_weight import compute_sample_weight
 from genrecourse.model.artifact import fill, weights
 from genrecourse.model.threads import n_jobs
 from genrecourse.table.encoding import Array, as_it_is
+from genrecourse.table.noise import NOISE_SCALE
 from genrecourse.trust.judge import RARE, trust
 from genrecourse.trust.outliers import Outliers
 from genrecourse.trust.retrained import RetrainedModels, fit_retrained
 from genrecourse.trust.trees import Trees
 
-# From an outlier score to how often draws at that height were inliers to a judge that nobody had
-# seen: read off nested cases (decision 0007).
+# Turn an outlier score into how often an unseen judge called such draws inliers; measured on nested
+# cases (docs/decisions/0007).
 INLIER_AT, INLIER_SCALE = -1.0, 0.75
-# A judge with more rows sees nearer neighbours, and with duplicates none at all: so all of these.
+# Another judge has other rows and so other neighbours, so the worst of several numbers is used.
 NEIGHBOURS = (3, 4, 5)
-SEEN = 0.05  # what it adds to the probability that somebody like this was accepted indeed
-FARTHEST = -3.0  # an outlier score below this is as bad as it gets
-NOISE, N_NOISE = 0.02, 2  # standard deviation on the [0, 1] scale; fixed draws, and their mirrors
+SEEN = 0.05  # added to the probability if an equal training row was accepted with a good outcome
+FARTHEST = -3.0  # lower outlier scores count as this one
+N_NOISE = 2  # fixed draws of noise; each is used with both signs
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What a row has to reach in each measure of `Verifier.measures`, in their order."""
+    """The least value that a row must reach in each of `Verifier.measures`, in the same order.
 
-    confidence: float  # h on the common scale, where 0.5 is the cutoff
-    robust: float  # the least sure copy of h, on the same scale
-    probability: float  # of the favourable outcome
-    steady: float  # how likely valid once noise has moved every number
-    inlier: float  # the worst outlier score; below 0 an outlier
+    Examples:
+        >>> Thresholds.at(safety=0.0).probability, Thresholds.at(safety=1.0).probability
+        (0.55, 0.85)
+    """
+
+    confidence: float  # h's confidence; 0.5 is the cutoff
+    robust: float  # the lowest confidence among the retrained models
+    probability: float  # the probability of the favourable outcome
+    steady: float  # how likely the row is valid after noise has moved every number
+    inlier: float  # the lowest outlier score; an outlier has a score below 0
 
     @classmethod
     def at(cls, safety: float) -> Thresholds:
-        """From as cheap as h allows (0) to as safe as the training rows can tell (1)."""
+        """Return the thresholds for a safety from 0 (as cheap as h allows) to 1 (as safe as the
+        training rows can show)."""
         low, high = np.array(CHEAPEST), np.array(SAFEST)
         return cls(*(low + safety * (high - low)).tolist())
 
     def array(self) -> Array:
+        """Return the thresholds as an array of shape (5,)."""
         return np.array(astuple(self))
 
 
@@ -65,10 +77,22 @@ CHEAPEST, SAFEST = (0.5, 0.5, 0.55, 0.72, 0.0), (0.5, 0.7, 0.85, 0.98, 0.4)
 
 
 class Verifier:
-    """Fitted on the training rows of a method; asked about rows of Z.
+    """Measures rows of Z, after it was fitted on the training rows of a method.
 
-    blank: rows of Z without what must not be looked at (`roles.ProtectedMask`); h's own confidence in a row
-    is given with it and may rest on all of it.
+    Args:
+        random_state: the seed of the trees, the retrained models and the noise.
+        blank: hides the columns of Z that must not be used (`roles.ProtectedMask`). h's confidence
+            in a row is an argument of its own, and may depend on all columns.
+
+    Examples:
+        >>> Z = np.random.default_rng(0).uniform(size=(100, 2))
+        >>> verifier = Verifier().fit(Z, Z[:, 0] > 0.5, confidence=Z[:, 0], numbers=np.arange(2))
+        >>> rows = np.array([[0.2, 0.5], [0.9, 0.5]])
+        >>> found = verifier.measures(rows, confidence=rows[:, 0])
+        >>> found.shape
+        (2, 5)
+        >>> (found >= Thresholds.at(safety=0.5).array()).all(axis=1)
+        array([False,  True])
     """
 
     def __init__(self, random_state: int = 0, blank: Callable[[Array], Array] = as_it_is):
@@ -78,7 +102,14 @@ class Verifier:
     def fit(
         self, Z: Array, favourable: np.ndarray, confidence: Array, numbers: np.ndarray
     ) -> Verifier:
-        """confidence: h on the common scale; numbers: the columns of Z that noise can move."""
+        """Fit on training rows.
+
+        Args:
+            Z: (n, D) the rows.
+            favourable: (n,) booleans, the outcomes.
+            confidence: (n,) h's confidence in each row.
+            numbers: the columns of Z that hold numbers, which noise may move.
+        """
         Z = self.blank(Z)
         rare = min(np.mean(favourable), 1 - np.mean(favourable)) < RARE
         weight = compute_sample_weight("balanced", favourable) if rare else None
@@ -102,13 +133,13 @@ class Verifier:
         self.step_ = boosted.learning_rate * len(boosted.estimators_)
         likely = self.forest_(Z) > 0.5
         seen = favourable & (confidence > 0.5)
-        # two readings of "accepted people": those who were, and those who most likely would be
+        # two meanings of "accepted people": who was accepted, and who probably would be
         self.like_ = [Z[seen], Z[likely]]
         self.retrained_ = fit_retrained(Z, favourable, confidence > 0.5, self.random_state)
         draws = np.random.default_rng(self.random_state).normal(
-            scale=NOISE, size=(N_NOISE, Z.shape[1])
+            scale=NOISE_SCALE, size=(N_NOISE, Z.shape[1])
         )
-        draws = np.concatenate([draws, -draws])  # so that no direction is favoured
+        draws = np.concatenate([draws, -draws])  # both signs, so that no direction is preferred
         self.noise_ = np.where(np.isin(np.arange(Z.shape[1]), numbers), draws, 0.0)
         return self._ready()
 
@@ -120,48 +151,49 @@ class Verifier:
     # ---- the measures, (n,) each --------------------------------------------------------------
 
     def probability(self, Z: Array, confidence: Array) -> Array:
-        """Of the favourable outcome: the mean of the two kinds of trees and h, and a little more
-        where it has been seen."""
+        """Return probabilities of the favourable outcome: the mean of forest, boosted trees and h,
+        plus `SEEN` if an equal training row was accepted with a favourable outcome."""
         Z = self.blank(Z)
         boosted = expit(self.prior_ + self.step_ * self.boosted_(Z))
         return np.asarray((self.forest_(Z) + boosted + confidence) / 3 + SEEN * self._was_seen(Z))
 
     def _was_seen(self, Z: Array) -> np.ndarray:
-        """Whether somebody with these very values was accepted, with a favourable outcome."""
+        """Return whether an equal training row was accepted and had a favourable outcome."""
         return np.array([row.tobytes() in self._seen for row in np.round(Z, 9)], dtype=bool)
 
     def robust(self, Z: Array) -> Array:
-        """The confidence of the copy of h that is the least sure."""
+        """Return the lowest confidence among the retrained models."""
         return np.asarray(self.retrained_(self.blank(Z)).min(axis=0))
 
     def votes(self, Z: Array) -> np.ndarray:
-        """(copies, n) booleans: which copies of h accept each row. They were trained without what
-        is blank, so that they must be asked without it."""
+        """Return (models, n) booleans: True if a retrained model accepts the row."""
         return np.asarray(self.retrained_(self.blank(Z)) > 0.5)
 
     def steady(self, Z: Array) -> Array:
-        """How likely it is valid once noise has moved every number; there the copies stand in for
-        h."""
+        """Return how likely a row is valid after noise has moved every number.
+
+        The mean of the retrained models replaces h's confidence in the noisy rows.
+        """
         noisy = (self.blank(Z) + self.noise_[:, None, :]).reshape(-1, Z.shape[1])
         found = self.valid(noisy, self.retrained_(noisy).mean(axis=0))
         return np.asarray(found.reshape(len(self.noise_), len(Z)).mean(axis=0))
 
     def inlier(self, Z: Array) -> Array:
-        """The worst outlier score."""
+        """Return the lowest outlier score."""
         if not self._outliers:
-            return np.full(len(Z), np.inf)  # nobody to be like: then nothing is odd
+            return np.full(len(Z), np.inf)  # there are no accepted rows to compare with
         Z = self.blank(Z)
         worst = np.concatenate([ask(Z) for ask in self._outliers], axis=1).min(axis=1)
         return np.asarray(np.clip(worst, FARTHEST, None))
 
     def measures(self, Z: Array, confidence: Array) -> Array:
-        """(n, 5): confidence, robust, probability, steady, inlier."""
+        """Return (n, 5): confidence, robust, probability, steady and inlier of each row."""
         return self.reach(Z, confidence, np.full((len(Z), 5), -np.inf))
 
     def reach(self, Z: Array, confidence: Array, floors: Array) -> Array:
-        """The measures of each row up to the first that is below its floor; NaN from there on.
+        """Return (n, 5) measures; NaN from the first one that is below its floor (n, 5).
 
-        The quick ones come first, so that hopeless rows cost little.
+        The quick measures come first, so that rows that fail take little time.
         """
         asked: tuple[Callable[[Array, Array], Array], ...] = (
             lambda Z, confidence: confidence,
@@ -182,7 +214,7 @@ class Verifier:
     # ---- as probabilities ---------------------------------------------------------------------
 
     def worth(self, measures: Array, safety: float) -> Array:
-        """(n,) what rows with these measures are worth, in units of Score:
+        """Return (n,) the expected Score of rows with these measures:
 
         P(valid) + P(plausible) + safety * P(valid under noise)
         """
@@ -190,17 +222,20 @@ class Verifier:
         return np.asarray(trust(probability) + _usual(inlier) + safety * steady)
 
     def valid(self, Z: Array, confidence: Array) -> Array:
-        """(n,) how likely a judge of its own would find the favourable outcome likelier."""
+        """Return (n,) probabilities that an independent judge would find the row valid."""
         return trust(self.probability(Z, confidence))
 
     def plausible(self, Z: Array) -> Array:
-        """(n,) how likely a judge of its own would call the row an inlier."""
+        """Return (n,) probabilities that an independent judge would call the row an inlier."""
         return _usual(self.inlier(Z))
 
     # ---- as arrays ----------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All that was learned; the outlier factors are fitted again, which gives the same."""
+        """Return everything that was learned, for a model file.
+
+        The outlier factors are left out: fitting them again gives the same result.
+        """
         return {
             **{f"forest_{name}": part for name, part in self.forest_.arrays().items()},
             **{f"boosted_{name}": part for name, part in self.boosted_.arrays().items()},
@@ -217,7 +252,7 @@ class Verifier:
         n_columns: int,
         blank: Callable[[Array], Array] = as_it_is,
     ) -> Verifier:
-        """The inverse of `arrays`."""
+        """Return the verifier that gave these `arrays`."""
 
         def part(prefix: str) -> dict[str, np.ndarray]:
             return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
@@ -235,5 +270,5 @@ class Verifier:
 
 
 def _usual(score: Array) -> Array:
-    """From an outlier score to how likely a judge of its own would call the row an inlier."""
+    """Return probabilities that an independent judge calls rows with these scores inliers."""
     return np.asarray(expit((score - INLIER_AT) / INLIER_SCALE))

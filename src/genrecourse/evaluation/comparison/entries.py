@@ -26,7 +26,7 @@ from genrecourse.errors import UserError, did_you_mean
 from genrecourse.evaluation.comparison.isolation import Ask
 from genrecourse.evaluation.comparison.results import Line
 from genrecourse.methods import METHODS
-from genrecourse.methods.base import check_params
+from genrecourse.methods.base import check_params, pack_params
 from genrecourse.model.artifact import pack
 
 PACKAGE = Path(genrecourse.methods.__file__).parents[1]
@@ -35,7 +35,7 @@ GIVEN = ("classifier", "schema", "random_state", "progress")  # parameters that 
 # Modules that do not affect the result of `recourse`, which is what a comparison measures. The
 # `source` hash contains all other modules.
 SHOWS = (
-    *("__main__.py", "apps", "advice", "audit", "reports", "planning"),
+    *("__main__.py", "apps", "advice", "auditing", "reports", "planning"),
     *(
         "evaluation/comparison",
         "evaluation/checks.py",
@@ -146,9 +146,8 @@ def _settings(entry: Entry) -> tuple[dict[str, Any], type]:
     maker: Any = METHODS[entry.method]
     check_params(getattr(maker, "func", maker), dict(entry.params))
     made = maker(**entry.params)
-    settings = made._packed_params()
-    for name in GIVEN:
-        settings.pop(name, None)
+    given = made.get_params(deep=False)
+    settings = pack_params({k: v for k, v in given.items() if k not in GIVEN})
     return {"class": type(made).__name__} | settings, type(made)
 
 

@@ -18,7 +18,6 @@ import tempfile
 import threading
 import time
 import traceback
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.data import datasets
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, own_warnings
 from genrecourse.evaluation.comparison.fence import Fence
 from genrecourse.model.artifact import pack, pack_table, unpack, unpack_table
 from genrecourse.model.classifier import Classifier
@@ -91,23 +90,33 @@ def run_isolated(
         fence = Fence.around(home, closed)
         process = context.Process(target=_child, args=(there, fence), daemon=True)
         try:
-            with _bare_start():
-                process.start()
+            _start(process)
             there.close()  # or the end of the child would not end the pipe
             return _talk(here, process, task, people, asks)
         finally:
             here.close()
-            process.kill()
-            process.join()
+            there.close()
+            if process.pid is not None:  # None: it did not start, so there is nothing to end
+                process.kill()
+                process.join()
             process.close()
+
+
+def _start(process: Any) -> None:
+    """Start the child, or say why it did not start."""
+    try:
+        with _bare_start():
+            process.start()
+    except OSError as error:  # no memory, or too many processes: another run may succeed
+        raise MethodError(f"the process did not start: {error.strerror or error}") from error
 
 
 def _talk(
     pipe: Connection, process: Any, task: Task, people: pd.DataFrame, asks: Mapping[str, Ask]
 ) -> Run:
-    _tell(pipe, process, task)
+    _tell(pipe, process, task, "its task")
     fitted = _hear(pipe, process, "fitted")
-    _tell(pipe, process, (people, dict(asks)))
+    _tell(pipe, process, (people, dict(asks)), "its people")
     answers = {}
     for name in asks:
         said = _hear(pipe, process, "answered")
@@ -120,13 +129,13 @@ def _talk(
     return Run(fitted["seconds"], unpack(fitted["report"]), answers, notes)
 
 
-def _tell(pipe: Connection, process: Any, what: Any) -> None:
+def _tell(pipe: Connection, process: Any, what: Any, name: str) -> None:
     # pickle's own bytes, not `pipe.send`: torch would let both processes share h's memory
     content = pickle.dumps(what)
     try:
         pipe.send_bytes(content)
     except (BrokenPipeError, ConnectionResetError):
-        raise MethodError(_death(process, "was given its task")) from None
+        raise MethodError(_death(process, f"read {name}")) from None
 
 
 def _hear(pipe: Connection, process: Any, verb: str) -> dict[str, Any]:
@@ -181,10 +190,9 @@ def _child(pipe: Connection, fence: Fence) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     fence.put_up()
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("default")
+        with own_warnings() as notes:
             _work(pipe)
-        _say(pipe, notes=_own(caught))
+        _say(pipe, notes=notes)
     except EOFError:
         return  # nobody listens any more
     except Exception as error:
@@ -226,12 +234,6 @@ def _log_prob(method: Any, X_plus: pd.DataFrame, people: pd.DataFrame, ask: Ask)
     known = inspect.signature(method.log_prob).parameters
     same = {name: value for name, value in ask.items() if name in known}
     return pack(np.asarray(method.log_prob(X_plus, given=people, **same), dtype=float))
-
-
-def _own(caught: list[warnings.WarningMessage]) -> list[str]:
-    package = Path(__file__).parents[2]
-    ours = [w for w in caught if Path(w.filename).is_relative_to(package)]
-    return list(dict.fromkeys(str(w.message) for w in ours))
 
 
 def _in_words(error: Exception) -> str:

@@ -1,0 +1,194 @@
+"""The generated parts of the pages: one function per block, from the results of one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from paper import honesty, pinned, tables, targets
+from paper.records import Results, read_lines
+from paper.runs import COMPARED, Scale, economies, read
+
+Block = Callable[[], str]  # returns the Markdown of one generated part
+# table of published.csv -> (the block that shows it, its name in words)
+DIFFERENCES = {
+    "main_std": ("table1", "Table 1"),
+    "nnr_lambda_std": ("nnr_lambda", "nearest neighbours and lambda"),
+    "tabsyn_std": ("tabsyn", "diffusion"),
+    "temperature_sigma_std": ("temperature", "temperature and sigma"),
+    "data_fraction_std": ("fraction", "share of the data"),
+}
+OTHERS = {"German credit": "german", "made loans, validity exact": "loan"}
+# block -> the picture that follows it
+PICTURES = {
+    "h": "classifiers.png",
+    "table1": "table1.png",
+    "nnr_lambda": "nnr.png",
+    "temperature": "temperature.png",
+    "fraction": "fraction.png",
+    "lambda": "lambda.png",
+    "arrows": "arrows.png",
+    "contours": "contours.png",
+    "theory": "theory.png",
+    "robustness": "robustness.png",
+    "ablation": "ablation.png",
+    "safety": "safety.png",
+}
+
+
+class Report:
+    """Every generated part of the pages, from the results of one scale."""
+
+    def __init__(self, size: Scale):
+        self.size = size
+        self.main, self.settings = self.results("baselines", "main"), self.results("settings")
+        self.others, self.preset = self.results("others"), self.results("preset")
+        self.cases = [line for path in size.all_compared("cases") for line in read_lines(path)]
+        self.theory = read_lines(size.file("theory"))
+        self.pinned = read_lines(size.file("pinned"))
+        self.arrows = read_lines(size.file("arrows"))
+        self.contours = read_lines(size.file("contours"))
+
+    def results(self, *configs: str) -> Results:
+        """Returns the result lines of these configs, on every data set."""
+        return Results.read(
+            *(path for config in configs for path in self.size.all_compared(config))
+        )
+
+    def blocks(self) -> dict[str, Block]:
+        """Returns the block of each name: a table, and its picture if the picture exists."""
+        made = {**self._summary(), **self._tables(), **self._differences()}
+        return {name: partial(self._with_picture, name, make) for name, make in made.items()}
+
+    def _with_picture(self, name: str, make: Block) -> str:
+        file = PICTURES.get(name)
+        if file is None or not (self.size.images / file).is_file():
+            return make()
+        return f"{make()}\n\n![{name}](../images/{file})"
+
+    # ---- README.md ------------------------------------------------------------------------------
+
+    def _summary(self) -> dict[str, Block]:
+        return {
+            "headline": lambda: tables.headline(self.main, with_reproduction=True),
+            "holds": partial(self._verdicts, True),
+            "fails": partial(self._verdicts, False),
+            "unknown": partial(self._verdicts, None),
+            "differences": self._counts,
+            "scale": self.scale,
+        }
+
+    def _verdicts(self, holds: bool | None) -> str:
+        """Returns the paper's claims with this verdict, then the targets of `genre`."""
+        seen = honesty.Evidence(self.main, self.settings, self.theory, self.contours)
+        items = honesty.claims(seen, holds)
+        if holds is not None:
+            items += targets.listed(self.main, met=holds)
+        return "\n".join(items) or "- Nothing."
+
+    def _counts(self) -> str:
+        """Returns one line per table: how many published values lie outside our interval."""
+        return "\n".join(
+            f"- [{words[0].upper()}{words[1:]}](pages/{page}.md): "
+            + honesty.counted(table, self._answers(table))
+            for table, (page, words) in DIFFERENCES.items()
+        )
+
+    def scale(self) -> str:
+        """Returns which seeds and how many people were run, and which runs failed."""
+        if not self.main and not self.settings:
+            return "Nothing has been run yet: `make paper`."
+        files = {name: self.results(name) for name in COMPARED}
+        items = [f"- `results/{name}/`: {found.facts()}." for name, found in files.items() if found]
+        for line in (line for found in files.values() for line in found.failed):
+            where = f"`{line['label']}` on {line['dataset']}, seed {line['seed']}"
+            items.append(f"- {where} **failed**: {line['failed']}")
+        items += [f"- Economy of a quick run: {what}." for what in economies(self.size)]
+        return "\n".join(items)
+
+    # ---- pages/ ---------------------------------------------------------------------------------
+
+    def _tables(self) -> dict[str, Block]:
+        return {
+            "data": lambda: tables.data(self.cases),
+            "gold": lambda: tables.gold(self.cases),
+            "h": lambda: tables.classifier_h(self.cases),
+            "table1": lambda: self._beside("main_std"),
+            "nnr": lambda: self._beside("nnr", show_sd=False),
+            "nnr_lambda": lambda: self._beside("nnr_lambda_std"),
+            "tabsyn": lambda: self._beside("tabsyn_std"),
+            "pinned": lambda: pinned.in_words(self.pinned),
+            "temperature": lambda: self._beside("temperature_sigma_std"),
+            "fraction": lambda: self._beside("data_fraction_std"),
+            "lambda": lambda: tables.lambdas(self.settings),
+            "arrows": self.plane,
+            "contours": self.densities,
+            "theory": lambda: tables.theorems(self.theory),
+            "targets": lambda: targets.table(self.main),
+            "robustness": lambda: tables.robustness(self.main),
+            "paired": lambda: tables.paired(self.main),
+            "witnesses": lambda: tables.witnesses(self.main),
+            "others": self.on_others,
+            "ablation": lambda: tables.ablation(self.main),
+            "safety": lambda: tables.safety(self.main, read("main")["safety"]["curves"]),
+            "preset": lambda: tables.preset(self.preset),
+        }
+
+    def _differences(self) -> dict[str, Block]:
+        return {
+            f"{page}_differences": partial(self._listed, table)
+            for table, (page, _) in DIFFERENCES.items()
+        }
+
+    def _listed(self, table: str) -> str:
+        return honesty.listed(table, self._answers(table))
+
+    def _beside(self, table: str, show_sd: bool = True) -> str:
+        return tables.beside_published(table, self._answers(table), show_sd)
+
+    def _answers(self, table: str) -> Results:
+        return self.results(*tables.BESIDE[table][1])
+
+    def on_others(self) -> str:
+        """Returns the robustness table of German credit and of the made loans."""
+        found = {
+            words: targets.better_than_the_best_other(self.others, name).words
+            for words, name in OTHERS.items()
+        }
+        known = [f"{words}: {difference}" for words, difference in found.items() if difference]
+        paired = (
+            "\n\nScore of `genre` minus the Score of the best other method, on the same people: "
+            f"{'; '.join(known)}."
+        )
+        return tables.robustness(self.others, OTHERS) + (paired if known else "")
+
+    def plane(self) -> str:
+        """Returns the metrics of each method on each 2-D set."""
+        rows = [
+            [
+                f"`{line['method']}`",
+                line["dataset"],
+                *(f"{line['metrics'][m]:.3f}" for m in ("cost", "val", "lof", "score")),
+                str(line["n"]),
+            ]
+            for line in self.arrows
+        ]
+        if not rows:
+            return "The 2-D sets: not run."
+        return tables.markdown(["", "", "cost", "val", "lof", "score", "people"], rows, left=2)
+
+    def densities(self) -> str:
+        """Returns how much mass of each density is valid and plausible, and what a draw costs."""
+        rows = [
+            [
+                line["dataset"],
+                line["density"],
+                *(f"{line[m]:.3f}" for m in ("val", "lof", "cost")),
+                str(line["n"]),
+            ]
+            for line in self.contours
+        ]
+        if not rows:
+            return "The densities: not run."
+        head = ["", "density", "mass that is valid", "mass that is plausible", "expected cost"]
+        return tables.markdown([*head, "people"], rows, left=2)

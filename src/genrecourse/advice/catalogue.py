@@ -1,0 +1,47 @@
+"""Which methods and data sets there are, with a line about each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from genrecourse.data.datasets import DATASETS, is_local, load_dataset
+from genrecourse.methods import METHODS
+
+
+@dataclass(frozen=True)
+class DatasetSummary:
+    """One data set. n_rows, n_features: None if it is not on this machine yet."""
+
+    name: str
+    favourable: str
+    licence: str
+    n_rows: int | None
+    n_features: int | None
+
+
+def describe_methods() -> dict[str, str]:
+    """Returns a line about each method, by its name in METHODS."""
+    lines = {}
+    for name, maker in METHODS.items():
+        kind = getattr(maker, "func", maker)  # a maker may be a partial, with settings
+        settings = ", ".join(f"{k}={v}" for k, v in getattr(maker, "keywords", {}).items())
+        about = (kind.__doc__ or "").strip().splitlines()[0]
+        lines[name] = f"{about} {settings}".strip()
+    return lines
+
+
+def describe_datasets() -> list[DatasetSummary]:
+    """Returns a summary of each data set. Nothing is downloaded."""
+    found = []
+    for name, entry in DATASETS.items():
+        data = load_dataset(name) if is_local(name) else None
+        found.append(
+            DatasetSummary(
+                name,
+                f"{entry.target} = {entry.label} ({entry.favourable})",
+                entry.licence,
+                None if data is None else len(data.X_train) + len(data.X_test),
+                None if data is None else len(data.schema),
+            )
+        )
+    return found

@@ -1,0 +1,247 @@
+"""From a table of people and their outcomes to a fitted Service.
+
+    task = prepare("german.csv", target="credit", favourable=["good"])
+    task.warnings  # what looks wrong about the table
+    learned = task.learn()
+    learned.service.save("model")
+
+`prepare` checks everything, so that a mistake is found before the learning, which may take long.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from genrecourse.advice.service import Service, read_policy
+from genrecourse.errors import UserError, did_you_mean, own_warnings
+from genrecourse.methods import METHODS
+from genrecourse.methods.base import Method
+from genrecourse.model.classifier import Classifier
+from genrecourse.rules.policy import Policy
+from genrecourse.table.schema import Schema, check_table, plain
+from genrecourse.table.table_files import read_table
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A fitted service, and what there is to say about the fit.
+
+    n_rows, n_accepted: rows of the table, and those that the model accepts.
+    notes: the library's warnings during the fit.
+    interrupted_at: the step whose weights were kept, if Ctrl-C ended the training; else None.
+    """
+
+    service: Service
+    n_rows: int
+    n_accepted: int
+    notes: tuple[str, ...] = ()
+    interrupted_at: int | None = None
+
+
+@dataclass(frozen=True)
+class LearningTask:
+    """A table that was checked, with the method that will learn from it.
+
+    warnings: what looks wrong about the table, in sentences.
+    """
+
+    method: Method
+    X: pd.DataFrame
+    y: pd.Series
+    policy: Policy | None = None
+    warnings: tuple[str, ...] = ()
+
+    def learn(self, *, progress: bool = False) -> Learned:
+        """Returns the fitted service. progress: show a bar, if the method has one."""
+        method = self.method
+        if "progress" in method.get_params():
+            method.set_params(progress=progress)
+        with own_warnings() as notes:
+            method.fit(self.X, self.y)
+        method.policy_ = self.policy
+        accepted = method.classifier_.accepts(self.X[method.schema_.names])
+        training = getattr(method, "fit_report_", {}).get("training", {})
+        interrupted = training.get("ended") == "interrupted"
+        return Learned(
+            Service(method),
+            len(self.X),
+            int(accepted.sum()),
+            tuple(notes),
+            training["best_step"] if interrupted else None,
+        )
+
+
+def prepare(
+    table: pd.DataFrame | str | os.PathLike[str],
+    *,
+    target: str | None = None,
+    favourable: Any = (),
+    schema: Schema | str | os.PathLike[str] | None = None,
+    policy: Policy | str | os.PathLike[str] | None = None,
+    immutable: str | Sequence[str] = (),
+    drop: str | Sequence[str] = (),
+    classifier: Any = None,
+    cutoff: float | None = None,
+    score_range: tuple[float, float] | None = None,
+    method: str = "genre",
+    random_state: int = 0,
+) -> LearningTask:
+    """Returns a checked task: a table, the outcomes in it, and a method that is not fitted yet.
+
+    table, schema, policy: objects, or files that hold them.
+    target: the column with the outcome; None: the one that the policy names.
+    favourable: one outcome or several, as values or as text; none: 1 of {0, 1}.
+    immutable, drop: columns that nobody can change, and columns to leave out.
+    classifier: the user's own model, fitted; None: a model is learned from the outcomes.
+    cutoff, score_range: of the model's scores; None: 0.5, and (0, 1).
+
+    A policy states favourable, schema, immutable, cutoff and score_range itself; leave them out.
+    """
+    maker = _maker(method)
+    favourable, immutable, drop = map(_listed, (favourable, immutable, drop))
+    said = None if policy is None else read_policy(policy)
+    if said is not None:
+        stated = (favourable, schema, immutable, cutoff, score_range)
+        names = ("favourable", "schema", "immutable", "cutoff", "score_range")
+        _refuse_stated(dict(zip(names, stated, strict=True)))
+    given = Schema.load(Path(schema)) if isinstance(schema, str | os.PathLike) else schema
+    whole = _table(table, given)
+    target = _target_name(target, said)
+    y = outcomes(whole, target)
+    X = without_columns(whole, [*drop, target])
+    found = said.schema(X) if said else given or Schema.infer(X)
+    for name in immutable:
+        found = found.with_feature(name, role="immutable")
+    warnings: list[str] = []
+    if given is None:  # a schema that was given has been looked at
+        warnings = said.lint(X) if said else found.lint(X)
+    h = _classifier(classifier, favourable, cutoff, score_range, y, said)
+    unfitted = maker(h, found, random_state=random_state)
+    return LearningTask(unfitted, X, y, said, tuple(warnings))
+
+
+def without_columns(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Returns the table without some columns, which must be there; others must be left."""
+    unknown = [name for name in names if name not in table.columns]
+    if unknown:
+        close = did_you_mean(unknown[0], table.columns)
+        raise UserError(f"no column {unknown}{close} in the table; it has {list(table.columns)}")
+    rest = table.drop(columns=list(names))
+    if rest.shape[1] == 0:
+        raise UserError(f"no column is left besides {list(names)}")
+    return rest
+
+
+def outcomes(table: pd.DataFrame, target: str) -> pd.Series:
+    """Returns the column of outcomes, which must be complete and have two values or more."""
+    if target not in table.columns:
+        close = did_you_mean(target, table.columns)
+        raise UserError(f"no target column '{target}'{close}; the table has {list(table.columns)}")
+    y = table[target]
+    if y.isna().any():
+        raise UserError(
+            f"the target '{target}' is missing in {int(y.isna().sum())} of {len(y):,} rows (first: "
+            f"row {int(y.isna().to_numpy().argmax())}); drop those rows"
+        )
+    if y.nunique() < 2:
+        raise UserError(
+            f"the target '{target}' is {plain(y.iloc[0])!r} in all {len(y):,} rows; give a table "
+            "with people of both outcomes"
+        )
+    return y
+
+
+def check_model_folder(folder: Path) -> None:
+    """Refuse, before the learning, a folder that could not be written after it."""
+    if not folder.absolute().parent.is_dir():
+        raise UserError(f"cannot write {folder}: there is no folder {folder.absolute().parent}")
+    if folder.is_file():
+        raise UserError(f"cannot write {folder}: it is a file; name a folder")
+
+
+# ---- the parts of a task ------------------------------------------------------------------------
+
+
+def _maker(name: str) -> Any:
+    if name not in METHODS:
+        close = did_you_mean(name, METHODS)
+        raise UserError(f"no method '{name}'{close}; there are {', '.join(METHODS)}")
+    return METHODS[name]
+
+
+def _listed(values: Any) -> list[Any]:
+    """Returns several values as a list; one value alone, such as a name, as a list of one."""
+    single = isinstance(values, str) or not isinstance(values, Iterable)
+    return [values] if single else list(values)
+
+
+def _refuse_stated(options: dict[str, Any]) -> None:
+    """Refuse options that a policy states itself."""
+    twice = [name for name, value in options.items() if value is not None and value != []]
+    if twice:
+        raise UserError(f"with a policy, leave out {', '.join(twice)}: the policy states it")
+
+
+def _table(table: pd.DataFrame | str | os.PathLike[str], schema: Schema | None) -> pd.DataFrame:
+    if isinstance(table, pd.DataFrame):
+        check_table(table)
+        return table
+    return read_table(Path(table), schema)
+
+
+def _target_name(target: str | None, policy: Policy | None) -> str:
+    named = target or (policy.target if policy else None)
+    if named is None:
+        raise UserError("no column is named as the target; name the column with the outcome")
+    return named
+
+
+def _favourable(given: list[Any], y: pd.Series) -> Any:
+    """Returns the outcomes that are given, maybe as text, as the table has them; None: none is."""
+    if not given:
+        return None
+    seen = {str(plain(value)): plain(value) for value in y.unique()}
+    names = [str(plain(value)) for value in given]
+    unknown = [name for name in names if name not in seen]
+    if unknown:
+        close = did_you_mean(unknown[0], seen)
+        raise UserError(
+            f"the favourable outcome '{unknown[0]}'{close} does not occur in '{y.name}', which has "
+            f"{sorted(seen)[:10]}"
+        )
+    return seen[names[0]] if len(names) == 1 else {seen[name] for name in names}
+
+
+def _classifier(
+    given: Any,
+    favourable: list[Any],
+    cutoff: float | None,
+    score_range: tuple[float, float] | None,
+    y: pd.Series,
+    policy: Policy | None,
+) -> Classifier:
+    """Returns the classifier, fitted or to be trained, after a check of its favourable outcome."""
+    if policy is not None:
+        h = policy.classifier(given)
+    elif isinstance(given, Classifier):
+        if favourable or cutoff is not None or score_range is not None:
+            raise UserError(
+                "leave out favourable, cutoff and score_range: the classifier is a "
+                "genrecourse.Classifier, which states them itself"
+            )
+        return given
+    else:
+        h = Classifier(
+            given,
+            favourable=_favourable(favourable, y),
+            cutoff=0.5 if cutoff is None else cutoff,
+            score_range=(0.0, 1.0) if score_range is None else score_range,
+        )
+    h.is_favourable(y)  # refuses outcomes that it does not know, before anything is learned
+    return h

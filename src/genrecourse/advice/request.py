@@ -1,0 +1,108 @@
+"""PlanRequest: what one request for plans may ask, the same for every front end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import pandas as pd
+
+from genrecourse.errors import UserError, did_you_mean
+from genrecourse.planning.wording import Wording
+from genrecourse.rules.kinds import Rules
+from genrecourse.rules.policy import Policy
+from genrecourse.rules.stated import PersonalRules, read_rules
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """The options of one request for plans.
+
+    n: how many plans each person gets; they differ in what they change.
+    fewest_changes: undo changes that are not needed.
+    rules: what this request adds to the rules of the schema and of the policy, for everybody or by
+        index label; anything that `read_rules` reads.
+    promise: show only plans that past outcomes back for this share of people; None: no promise,
+        unless the policy states one.
+    delta: how likely the promise may be wrong; None: 0.1. Needs a promise.
+    language: of the words: a language that is shipped, or a file.
+    safety: from 0, as cheap as possible, to 1, as safe as possible; None: as fitted.
+    options: further options of the method, by name, such as `lam` or `n_draws` of GenRe.
+
+    >>> PlanRequest(n=2, rules={"lock": ["age"]}).keywords()["n"]
+    2
+    """
+
+    n: int = 1
+    fewest_changes: bool = False
+    rules: Any = None
+    promise: float | None = None
+    delta: float | None = None
+    language: str | os.PathLike[str] | Wording = "en"
+    safety: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.rules is not None:
+            object.__setattr__(self, "rules", read_rules(self.rules))
+        twice = [name for name in self.options if name in _names()]
+        if twice:
+            raise UserError(f"the option {twice[0]!r} is a field of the request; set it there")
+
+    @classmethod
+    def read(cls, data: Any) -> PlanRequest:
+        """Returns the request in plain data, such as the body of a web request."""
+        if not isinstance(data, Mapping):
+            raise UserError(f"a request is {type(data).__name__}; give a mapping of {_names()}")
+        unknown = [name for name in data if name not in _names()]
+        if unknown:
+            close = did_you_mean(unknown[0], _names())
+            raise UserError(f"a request has no option {unknown[0]!r}{close}; it has {_names()}")
+        return cls(**data)
+
+    def only(self, index: pd.Index) -> PlanRequest:
+        """Returns the same request without the rules of people who are not in the index."""
+        return self if self.rules is None else replace(self, rules=self.rules.only(index))
+
+    def keywords(self, policy: Policy | None = None) -> dict[str, Any]:
+        """Returns the keyword arguments of `Method.plans` for this request under a policy.
+
+        The policy's rules come first and the request's on top: no request gets rid of a rule.
+        """
+        asked: dict[str, Any] = {
+            "n": self.n,
+            "fewest_changes": self.fewest_changes,
+            "language": self.language,
+            **self.options,
+        }
+        stated: dict[str, Any] = {
+            "safety": self.safety,
+            "rules": self._rules_under(policy),
+            "promise": self._promise_under(policy),
+            "delta": self.delta,
+        }
+        if self.delta is not None and stated["promise"] is None:
+            raise UserError(f"delta is {self.delta:g}, but no promise is asked for; give one too")
+        return asked | {name: value for name, value in stated.items() if value is not None}
+
+    def _rules_under(self, policy: Policy | None) -> Rules | PersonalRules | None:
+        of_policy = None if policy is None else policy.rules
+        if self.rules is None or of_policy is None:
+            return of_policy if self.rules is None else self.rules
+        return read_rules(of_policy).also(self.rules)
+
+    def _promise_under(self, policy: Policy | None) -> float | None:
+        of_policy = None if policy is None else policy.promise
+        if policy is None or of_policy is None:
+            return self.promise
+        if self.promise is not None:
+            raise UserError(
+                f"leave out the promise {self.promise:g}: {policy.name} states {of_policy:g}"
+            )
+        return of_policy
+
+
+def _names() -> list[str]:
+    return [each.name for each in fields(PlanRequest)]

@@ -1,0 +1,171 @@
+"""Service: a fitted method and its policy, with every verb that a front end needs.
+
+    service = Service.open("model")
+    people = service.read_people("applicants.csv")
+    plans = service.plans(people, PlanRequest(n=3))
+    service.plan_table(plans, people)
+
+The policy that a model was saved with is in force for every call.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from genrecourse.advice.plan_table import plan_table
+from genrecourse.advice.recheck import check_same_columns, read_plans, recheck
+from genrecourse.advice.request import PlanRequest
+from genrecourse.advice.rule_files import check_people
+from genrecourse.advice.summary import ModelSummary, summarise_model
+from genrecourse.auditing import Audit, audit
+from genrecourse.errors import UserError
+from genrecourse.methods import load
+from genrecourse.methods.base import Method
+from genrecourse.planning.plans import Plan, Plans
+from genrecourse.rules.policy import Policy
+from genrecourse.table.schema import Schema, check_table
+from genrecourse.table.table_files import read_table
+
+AS_FITTED = PlanRequest()
+
+
+@dataclass(frozen=True)
+class Service:
+    """A fitted method under its policy. Every verb takes tables and requests, and prints nothing.
+
+    method: fitted. Its `policy_` is in force; `under` gives a service under another policy.
+    """
+
+    method: Method
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        classifier: Any = None,
+        policy: Policy | str | os.PathLike[str] | None = None,
+    ) -> Service:
+        """Returns the service of a model folder, under the policy that the folder keeps.
+
+        classifier: the model that the method was fitted around, if it is not the library's own.
+        policy: another policy, or its file, to use instead; it must agree with what was fitted.
+        """
+        service = cls(load(folder, classifier))
+        return service if policy is None else service.under(policy)
+
+    def under(self, policy: Policy | str | os.PathLike[str]) -> Service:
+        """Returns this service under another policy; this one stays under its own.
+
+        Rules of requests and the promise may differ from those of the policy that the model was
+        fitted under. A policy with other features is refused, because it needs another fit.
+        """
+        policy = read_policy(policy)
+        policy.check_fitted(self.method)
+        method = copy.copy(self.method)
+        method.policy_ = policy
+        return Service(method)
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy in force; None: there is none."""
+        return self.method.policy_
+
+    @property
+    def schema(self) -> Schema:
+        return self.method.schema_
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the method and its policy to a folder, for `Service.open`."""
+        self.method.save(folder, self.policy)
+
+    def summary(self) -> ModelSummary:
+        """Returns what the model is, how it was learned, and how each feature may change."""
+        return summarise_model(self.method)
+
+    # ---- people -------------------------------------------------------------------------------
+
+    def read_people(
+        self, source: pd.DataFrame | str | os.PathLike[str], *, all_columns: bool = False
+    ) -> pd.DataFrame:
+        """Returns people from a table or its file; rows of a file are numbered from 0.
+
+        Columns that the model does not know, such as an id, are left out unless `all_columns`.
+        """
+        if isinstance(source, pd.DataFrame):
+            check_table(source)
+            X, where = source, "the table"
+        else:
+            X, where = read_table(Path(source), self.schema).reset_index(drop=True), str(source)
+        self.schema.check_columns(X, where)
+        return X if all_columns else X[self.schema.names]
+
+    def plans(self, X: pd.DataFrame, request: PlanRequest = AS_FITTED) -> Plans:
+        """Returns the plans of each row of X under the policy and the rules of the request."""
+        if request.rules is not None:
+            check_people(request.rules, X.index)
+        return self.method.plans(X, **request.keywords(self.policy))
+
+    def explain(self, X: pd.DataFrame, row: int, request: PlanRequest = AS_FITTED) -> Plan:
+        """Returns the plan of one row of X, counted from 0; further ones are its alternatives."""
+        if not 0 <= row < len(X):
+            raise UserError(f"the table has the rows 0 to {len(X) - 1}; there is no row {row}")
+        if request.rules is not None:
+            check_people(request.rules, X.index)
+        person = X.iloc[[row]]
+        return self.plans(person, request.only(person.index))[0]
+
+    def plan_table(self, plans: Plans, X: pd.DataFrame) -> pd.DataFrame:
+        """Returns one line for each plan, and one for each person without a plan."""
+        return plan_table(plans, X, self.schema)
+
+    def report(
+        self, X: pd.DataFrame, request: PlanRequest = AS_FITTED, plans: Plans | None = None
+    ) -> str:
+        """Returns a page (HTML) about the rejected people of X and their plans.
+
+        plans: those that `plans(X, request)` gave, if they have been made already.
+        """
+        from genrecourse.reports.plan_report import report_html  # brings matplotlib: slow to import
+
+        made = self.plans(X, request) if plans is None else plans
+        return report_html(self.method, X, plans=made, **request.keywords(self.policy))
+
+    # ---- about many people --------------------------------------------------------------------
+
+    def audit(
+        self,
+        X: pd.DataFrame,
+        groups: Sequence[str],
+        request: PlanRequest = AS_FITTED,
+        **settings: Any,
+    ) -> Audit:
+        """Returns recourse by group, from plans under the policy and the request.
+
+        X: people of all outcomes. groups: columns of X, also such that the model does not know.
+        settings: of `audit.audit`: level, least, n_boot, seed.
+        """
+        asked = request.keywords(self.policy)
+        asked.pop("language")  # an audit shows numbers, and no plan in words
+        return audit(self.method, X, groups, **settings, **asked)
+
+    def recheck(self, plans: Plans | str | os.PathLike[str]) -> pd.DataFrame:
+        """Returns which plans, or plans of a .json file, this service's model accepts.
+
+        See `recheck.recheck` for the columns.
+        """
+        if not isinstance(plans, Plans):
+            plans = read_plans(plans, like=self.method.problem_.like)
+        check_same_columns(plans, self.schema)
+        return recheck(plans, self.method.classifier_)
+
+
+def read_policy(policy: Policy | str | os.PathLike[str]) -> Policy:
+    """Returns a policy as it is, or the one in a file."""
+    return policy if isinstance(policy, Policy) else Policy.read(policy)

@@ -1,0 +1,20 @@
+"""The command line: arguments in, printing out. Everything else is in `genrecourse.advice`.
+
+    application.py  the app, its errors, and how warnings and notes are printed
+    options.py      options that several commands share, and how their text is read
+    start.py        demo, datasets, methods
+    learn.py        schema, policy, fit, info
+    people.py       plans, explain, recheck, audit
+    compare.py      evaluate, compare
+
+A user's mistake is one sentence on standard error and exit status 2.
+"""
+
+# Importing a module registers its commands: the help lists them in this order.
+from genrecourse.apps.cli import start  # isort: skip
+from genrecourse.apps.cli import learn  # isort: skip
+from genrecourse.apps.cli import people  # isort: skip
+from genrecourse.apps.cli import compare  # isort: skip
+from genrecourse.apps.cli.application import app, main
+
+__all__ = ["app", "compare", "learn", "main", "people", "start"]

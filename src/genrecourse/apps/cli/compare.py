@@ -1,0 +1,126 @@
+"""Judge methods under the paper's protocol: one method, or several against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from genrecourse.apps.cli.application import app, err, out, print_error, print_notes
+from genrecourse.apps.cli.options import Seed, how_many_rows, parameter, split
+from genrecourse.errors import UserError, counted, did_you_mean, own_warnings
+from genrecourse.evaluation.comparison import Entry, rendering, standings
+from genrecourse.evaluation.comparison import compare as run_comparison
+from genrecourse.evaluation.comparison.results import Line
+from genrecourse.reports.console import metrics_table, standings_tables
+from genrecourse.table.table_files import write_text
+
+People = Annotated[
+    str, typer.Option(metavar="N|all", help="Rejected test rows per seed; all: every one.")
+]
+Witnesses = Annotated[
+    bool,
+    typer.Option(
+        "--witnesses/--no-witnesses",
+        help="Also measure with further models (h retrained, other judges): slower, the default.",
+    ),
+]
+Nested = Annotated[bool, typer.Option("--nested", help="Use training rows alone, for development.")]
+
+
+@app.command(
+    epilog="Example: genrecourse evaluate --no-witnesses --method nnr --dataset german --rows 50"
+)
+def evaluate(
+    method: Annotated[str, typer.Option(help="See 'genrecourse methods'.")],
+    dataset: Annotated[str, typer.Option(help="See 'genrecourse datasets'.")],
+    param: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A parameter of the method; may be repeated."),
+    ] = None,
+    rows: People = "200",
+    seed: Seed = 0,
+    witnesses: Witnesses = True,
+    nested: Nested = False,
+) -> None:
+    """Judge one method under the paper's protocol: every metric, with its interval and people.
+
+    The method runs in a process of its own, which gets training rows, their labels, h and the
+    schema, and never sees the judge. The table also shows the ceiling, which is what copying a
+    training row can reach, and accepted people without any change.
+    """
+    entry = Entry(method, method, dict(parameter(text) for text in param or []))
+    how = {"rows": how_many_rows(rows), "witnesses": witnesses, "nested": nested}
+    lines = _compared([entry], [dataset], [seed], **how)
+    _end_if_failed(lines)
+    print_notes(lines[0]["notes"])
+    out.print(metrics_table(standings(lines)))
+
+
+@app.command(
+    epilog="Example: genrecourse compare --no-witnesses --methods nnr,nnr-dplus --datasets german "
+    "--seeds 2 --rows 50 -o results.jsonl"
+)
+def compare(
+    methods: Annotated[str, typer.Option(metavar="A,B", help="See 'genrecourse methods'.")],
+    datasets: Annotated[str, typer.Option(metavar="A,B", help="See 'genrecourse datasets'.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Results, .jsonl; the tables go beside it.")
+    ],
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 5,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    rows: People = "200",
+    reference: Annotated[
+        str | None,
+        typer.Option(help="Compare each method with this one. Default: with the best other one."),
+    ] = None,
+    witnesses: Witnesses = True,
+    nested: Nested = False,
+) -> None:
+    """Judge methods on data sets and seeds under the paper's protocol, and show which is better.
+
+    Each finished run is a line of the results. If the command is started again after Ctrl-C or a
+    kill, it does only the runs that are missing. Tables: .csv (each metric and seed), .md and .tex
+    (booktabs).
+    """
+    names, sets = split(methods), split(datasets)
+    if reference is not None and reference not in names:
+        close = did_you_mean(reference, names)
+        raise UserError(f"the reference '{reference}'{close} is none of the methods {names}")
+    wanted = range(first_seed, first_seed + seeds)
+    how = {"rows": how_many_rows(rows), "witnesses": witnesses, "nested": nested, "output": output}
+    lines = _compared(names, sets, wanted, **how)
+    found = standings(lines, reference)
+    for ending, text in rendering.files(lines, found).items():
+        write_text(text, output.with_suffix(ending))
+    for part in rendering.by_dataset(found):
+        out.print(standings_tables(part))
+    runs, beside = counted(len(lines), "run"), output.with_suffix("")
+    out.print(f"{runs} in {output}; tables in {beside}.csv, .md, .tex")
+    _end_if_failed(lines)
+
+
+def _compared(entries: Any, datasets: list[str], seeds: Any, **options: Any) -> list[Line]:
+    """Returns the lines of a comparison. Ctrl-C loses only the run in progress."""
+    output = options.get("output")
+    try:
+        with own_warnings() as notes:
+            lines = run_comparison(entries, datasets, list(seeds), **options)
+    except KeyboardInterrupt:
+        kept = f": finished runs are in {output}; the same command continues there"
+        err.print(Text(f"interrupted{kept if output else ''}"), soft_wrap=True)
+        raise typer.Exit(130) from None
+    print_notes(notes)
+    return lines
+
+
+def _end_if_failed(lines: list[Line]) -> None:
+    """Print the runs that failed; if there are any, end with status 1."""
+    failed = [line for line in lines if "failed" in line]
+    for line in failed:
+        where = f"{line['label']} on {line['dataset']}, seed {line['seed']}"
+        print_error(f"failed: {where}: {line['failed']}")
+    if failed:
+        raise typer.Exit(1)

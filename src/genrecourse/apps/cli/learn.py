@@ -1,0 +1,172 @@
+"""From a table to a model folder: schema, policy, fit, and what a folder holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from genrecourse.advice.learning import check_model_folder, prepare, without_columns
+from genrecourse.advice.policy_check import check_policy
+from genrecourse.advice.service import Service
+from genrecourse.advice.summary import RulesSummary
+from genrecourse.apps.cli.application import app, err, out, print_notes, print_warnings
+from genrecourse.apps.cli.options import (
+    Drop,
+    Immutable,
+    ModelFolder,
+    OwnModel,
+    PolicyFile,
+    Seed,
+    TableFile,
+    own_model,
+    score_ends,
+    split,
+)
+from genrecourse.errors import UserError, counted
+from genrecourse.rules.policy import Policy
+from genrecourse.table.schema import Schema
+from genrecourse.table.table_files import read_table, write_text
+
+
+@app.command(
+    epilog="Example: genrecourse schema german.csv --target credit --immutable age,foreign_worker "
+    "-o schema.json"
+)
+def schema(
+    table: TableFile,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The schema, as JSON.")],
+    target: Annotated[str | None, typer.Option(help="Column with the outcome: left out.")] = None,
+    immutable: Immutable = "",
+    drop: Drop = "",
+) -> None:
+    """Write what each column of a table is, and warn about what looks wrong.
+
+    Edit the file, then fit.
+    """
+    X = without_columns(read_table(table), [*split(drop), *([target] if target else [])])
+    found = Schema.infer(X, immutable=split(immutable))
+    write_text(found.to_json() + "\n", output)
+    out.print(f"{counted(len(found), 'feature')} of {counted(len(X), 'row')} in {output}")
+    print_warnings(found.lint(X))
+
+
+@app.command(
+    name="policy",
+    epilog="Example: genrecourse policy policies/german.toml german.csv",
+)
+def policy_command(
+    file: Annotated[Path, typer.Argument(help="The policy, a .toml.")],
+    table: TableFile,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="A model fitted under it, to find rules that leave people no plan."),
+    ] = None,
+    drop: Drop = "",
+    classifier: OwnModel = None,
+    strict: Annotated[bool, typer.Option("--strict", help="End with 1 on any warning.")] = False,
+) -> None:
+    """Show how each column of a table may change under a policy, and warn about what looks wrong.
+
+    What 'fit' or a request would refuse for such a table is an error.
+    """
+    policy = Policy.read(file)
+    whole = without_columns(read_table(table), split(drop))
+    service = None if model is None else Service.open(model, own_model(classifier))
+    found = check_policy(policy, whole, None if service is None else service.method)
+    out.print(_rules_table(found.summary))
+    print_warnings(found.warnings)
+    if found.refused:
+        raise UserError(f"{file}: {'; '.join(found.refused)}")
+    if not found.warnings:
+        out.print("nothing looks odd")
+    elif strict:
+        raise typer.Exit(1)
+
+
+@app.command(
+    epilog="Example: genrecourse fit german.csv --target credit --favourable good --immutable "
+    "age,personal_status_sex,foreign_worker -o model"
+)
+def fit(
+    table: TableFile,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the fitted model.")],
+    target: Annotated[str | None, typer.Option(help="Column with the outcome of each row.")] = None,
+    policy: PolicyFile = None,
+    favourable: Annotated[
+        str, typer.Option(help="Favourable outcome, or several with commas. Default: 1.")
+    ] = "",
+    schema_file: Annotated[
+        Path | None, typer.Option("--schema", help="From 'genrecourse schema'.")
+    ] = None,
+    immutable: Immutable = "",
+    drop: Drop = "",
+    classifier: OwnModel = None,
+    cutoff: Annotated[
+        float | None, typer.Option(help="Scores above it are accepted. Default: 0.5.")
+    ] = None,
+    score_range: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOW,HIGH",
+            help="The ends of your model's scale, such as 300,850. Default: 0,1.",
+        ),
+    ] = None,
+    method: Annotated[str, typer.Option(help="See 'genrecourse methods'.")] = "genre",
+    seed: Seed = 0,
+) -> None:
+    """Learn recourse from a table of people and their outcomes.
+
+    Without --classifier, a model is learned from the outcomes. Ctrl-C during the training keeps
+    the best weights so far. A policy states the roles of the features, the favourable outcome and
+    the cutoff.
+    """
+    task = prepare(
+        table,
+        target=target,
+        favourable=split(favourable),
+        schema=schema_file,
+        policy=policy,
+        immutable=split(immutable),
+        drop=split(drop),
+        classifier=own_model(classifier),
+        cutoff=cutoff,
+        score_range=score_ends(score_range),
+        method=method,
+        random_state=seed,
+    )
+    print_warnings(task.warnings)
+    check_model_folder(output)
+    learned = task.learn(progress=err.is_terminal)
+    print_notes(learned.notes)
+    learned.service.save(output)
+    out.print(
+        f"{type(learned.service.method).__name__} fitted on {learned.n_rows:,} rows, of which its "
+        f"model accepts {learned.n_accepted:,}; saved in {output}"
+    )
+    if learned.interrupted_at is not None:
+        out.print(f"interrupted: the best weights so far (step {learned.interrupted_at})")
+
+
+@app.command(epilog="Example: genrecourse info model")
+def info(model: ModelFolder, classifier: OwnModel = None) -> None:
+    """Show what a model folder holds: method, model, features and rules, and how it was learned."""
+    found = Service.open(model, own_model(classifier)).summary()
+    facts = Table.grid(padding=(0, 2))
+    for name, text in found.facts.items():
+        facts.add_row(name, text)
+    out.print(facts)
+    out.print()
+    out.print(_rules_table(found.rules))
+
+
+def _rules_table(summary: RulesSummary) -> Group:
+    """Returns each feature, how it may change, and the rules on plans as a whole."""
+    table = Table("feature", "kind", "may change", box=None)
+    for each in summary.features:
+        table.add_row(each.name, each.kind, Text(each.may_change))
+    return Group(table, *(Text(f"rule: {rule}") for rule in summary.rules))

@@ -1,0 +1,133 @@
+"""Options that several commands share, and how the text of an option is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from genrecourse.advice.own_model import import_model
+from genrecourse.advice.request import PlanRequest
+from genrecourse.advice.rule_files import read_rules_file
+from genrecourse.errors import UserError
+
+TableFile = Annotated[Path, typer.Argument(help="Table with a header, .csv or .parquet.")]
+ModelFolder = Annotated[Path, typer.Argument(help="Folder written by 'genrecourse fit'.")]
+OwnModel = Annotated[
+    str | None,
+    typer.Option(
+        "--classifier",
+        metavar="MODULE:NAME",
+        help="Your own fitted model: NAME in the Python file or module MODULE. It has "
+        "predict_proba, or is a function of a DataFrame, or a genrecourse.Classifier.",
+    ),
+]
+HowMany = Annotated[
+    int, typer.Option("-n", min=1, help="Plans per person; they differ in what they change.")
+]
+Fewest = Annotated[
+    bool,
+    typer.Option("--fewest-changes", help="Undo changes that are not needed."),
+]
+Language = Annotated[
+    str, typer.Option(help="Language of the plans: 'en', or a file, a translated copy of en.toml.")
+]
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option("--policy", help="What may be asked of people, and who is accepted: a .toml."),
+]
+RulesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--rules",
+        help="Rules of this request, for everybody or by row of the table: a .json or .toml as in "
+        "docs/requests.md.",
+    ),
+]
+Promised = Annotated[
+    float | None,
+    typer.Option(
+        "--promise",
+        metavar="SHARE",
+        help="Show only plans that are backed by past outcomes for this share of people.",
+    ),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(
+        "--delta",
+        metavar="ERROR",
+        help="How likely the promise may be wrong. Default: 0.1.",
+    ),
+]
+Immutable = Annotated[
+    str, typer.Option(metavar="A,B", help="Columns that nobody can change, separated by commas.")
+]
+Drop = Annotated[
+    str, typer.Option(metavar="A,B", help="Columns to leave out, separated by commas.")
+]
+Seed = Annotated[int, typer.Option(help="Decides everything random.")]
+
+
+def split(names: str) -> list[str]:
+    """Returns the names in a text with commas between them."""
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def own_model(where: str | None) -> Any:
+    """Returns the model that --classifier names; None if it names none."""
+    return None if where is None else import_model(where)
+
+
+def plan_request(
+    rules: Path | None,
+    *,
+    n: int,
+    fewest_changes: bool,
+    promise: float | None,
+    delta: float | None,
+    language: str,
+) -> PlanRequest:
+    return PlanRequest(
+        n=n,
+        fewest_changes=fewest_changes,
+        rules=None if rules is None else read_rules_file(rules),
+        promise=promise,
+        delta=delta,
+        language=language,
+    )
+
+
+def score_ends(text: str | None) -> tuple[float, float] | None:
+    """Returns the two ends in LOW,HIGH; None if there is no text."""
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise UserError(
+            f"--score-range {text!r} should be the two ends of the scale, such as 300,850"
+        ) from None
+    return low, high
+
+
+def parameter(text: str) -> tuple[str, Any]:
+    """Returns NAME and VALUE of NAME=VALUE; a VALUE that is no JSON is text."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UserError(f"--param {text!r} should be NAME=VALUE, such as gamma=0.7")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def how_many_rows(text: str) -> int | None:
+    """Returns the number of --rows; None for 'all'."""
+    if text == "all":
+        return None
+    if not text.isdecimal() or int(text) == 0:
+        raise UserError(f"--rows {text!r} should be a number of people, or 'all'")
+    return int(text)

@@ -1,0 +1,196 @@
+"""For people: plans for a table, one person in full, plans checked again, an audit by group."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+from rich.text import Text
+
+from genrecourse.advice import output as files
+from genrecourse.advice.recheck import check_plans_name, read_plans
+from genrecourse.advice.recheck import recheck as recheck_plans
+from genrecourse.advice.request import PlanRequest
+from genrecourse.advice.service import Service
+from genrecourse.apps.cli.application import app, err, out
+from genrecourse.apps.cli.options import (
+    Delta,
+    Fewest,
+    HowMany,
+    Language,
+    ModelFolder,
+    OwnModel,
+    PolicyFile,
+    Promised,
+    RulesFile,
+    TableFile,
+    own_model,
+    plan_request,
+    split,
+)
+from genrecourse.errors import UserError
+from genrecourse.reports.console import panel
+from genrecourse.table.table_files import check_output, write_table
+
+
+@app.command(epilog="Example: genrecourse plans model german.csv -n 3 -o plans.json")
+def plans(
+    model: ModelFolder,
+    applicants: TableFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Plans: .csv, .parquet, .json or .html.")
+    ],
+    n: HowMany = 1,
+    fewest_changes: Fewest = False,
+    policy: PolicyFile = None,
+    rules: RulesFile = None,
+    promise: Promised = None,
+    delta: Delta = None,
+    language: Language = "en",
+    classifier: OwnModel = None,
+) -> None:
+    """Make plans for everyone in a table: what would change the decision.
+
+    A .csv or .parquet has one line for each plan, and one for each person without a plan: row
+    (counted from 0), status, reason, the rule that alone prevents a plan, number of the plan,
+    scores, cost, the plan in words, what changes with it, how robust it is (its promise, the shares
+    of retrained models and of imprecise versions that accept it), what the plan does not mean, and
+    the features after it. A .json has the plans with each change, and the rules that prevent plans.
+    A .html is a report to read, about the people whom the model rejects.
+    """
+    files.check_plan_file(output)
+    service = _open(model, classifier, policy)
+    X = service.read_people(applicants)
+    request = plan_request(
+        rules,
+        n=n,
+        fewest_changes=fewest_changes,
+        promise=promise,
+        delta=delta,
+        language=language,
+    )
+    made = service.plans(X, request)
+    files.write_plans(output, service, X, made, request)
+    counts = Counter(plan.status for plan in made).most_common()
+    shown = ", ".join(f"{n:,} {status}" for status, n in counts)
+    out.print(f"{len(made):,} people: {shown}; in {output}")
+
+
+@app.command(epilog="Example: genrecourse explain model german.csv --row 1")
+def explain(
+    model: ModelFolder,
+    applicants: TableFile,
+    row: Annotated[int, typer.Option(min=0, help="Which row of the table, counted from 0.")],
+    n: HowMany = 1,
+    fewest_changes: Fewest = False,
+    policy: PolicyFile = None,
+    rules: RulesFile = None,
+    promise: Promised = None,
+    delta: Delta = None,
+    language: Language = "en",
+    classifier: OwnModel = None,
+) -> None:
+    """Show one person, and what would change the model's decision."""
+    service = _open(model, classifier, policy)
+    X = service.read_people(applicants)
+    request = plan_request(
+        rules,
+        n=n,
+        fewest_changes=fewest_changes,
+        promise=promise,
+        delta=delta,
+        language=language,
+    )
+    plan = service.explain(X, row, request)
+    out.print(panel(service.schema, X.iloc[row], plan))
+
+
+@app.command(epilog="Example: genrecourse recheck plans.json --model model -o rechecked.csv")
+def recheck(
+    plans: Annotated[Path, typer.Argument(help="A .json that 'genrecourse plans' wrote.")],
+    model: Annotated[
+        Path | None, typer.Option(help="Folder of the new model, written by 'genrecourse fit'.")
+    ] = None,
+    classifier: OwnModel = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="One line per plan: .csv or .parquet.")
+    ] = None,
+) -> None:
+    """Check which plans still hold under another model. Rules are not checked again.
+
+    Ends with status 1 if a plan does not hold.
+    """
+    if output is not None:
+        check_output(output)
+    check_plans_name(plans)
+    found = _rechecked(plans, model, classifier)
+    if output is not None:
+        write_table(found, output)
+    lost = found[~found["holds"].astype(bool)]
+    for line in lost.itertuples():
+        text = (
+            f"person {line.person}, plan {line.plan}: no longer holds, score {line.score:.3g} at a "
+            f"cutoff of {line.cutoff:g}"
+        )
+        out.print(Text(text), soft_wrap=True)
+    out.print(f"{len(found) - len(lost):,} of {len(found):,} plans hold under this model")
+    if len(lost):
+        raise typer.Exit(1)
+
+
+@app.command(
+    epilog="Example: genrecourse audit model german.csv --group personal_status_sex -o audit.html"
+)
+def audit(
+    model: ModelFolder,
+    people: TableFile,
+    group: Annotated[
+        str,
+        typer.Option(metavar="A,B", help="Columns to group people by, separated by commas."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Page or numbers: .html, .json, .csv, .parquet.")
+    ],
+    least: Annotated[
+        int, typer.Option(min=2, help="Numbers about fewer people than this are not shown.")
+    ] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals.")] = 0,
+    fewest_changes: Fewest = False,
+    policy: PolicyFile = None,
+    classifier: OwnModel = None,
+) -> None:
+    """Show recourse by group: who is rejected, who gets a plan, what it asks, with intervals.
+
+    The table holds people of all outcomes. Groups are the values of each column, and their
+    combinations if enough people are rejected; the model need not know the column. A difference
+    between groups is reported only if its interval supports it. With a policy, the plans keep the
+    policy's rules.
+    """
+    files.check_audit_file(output)
+    service = _open(model, classifier, policy)
+    table = service.read_people(people, all_columns=True)
+    request = PlanRequest(fewest_changes=fewest_changes)
+    found = service.audit(table, split(group), request, least=least, seed=seed)
+    files.write_audit(output, found)
+    out.print(Text("\n".join([*found.remarks, *found.findings, found.how_called])), soft_wrap=True)
+    out.print(f"{len(table):,} people in {len(found.groups)} groups; in {output}")
+
+
+def _open(model: Path, classifier: str | None, policy: Path | None) -> Service:
+    """Returns the service of a folder, and prints a note if the folder's own policy is in force."""
+    service = Service.open(model, own_model(classifier), policy)
+    if policy is None and service.policy is not None:
+        note = f"note: under {service.policy.name}, the policy that the model was fitted under"
+        err.print(Text(note), soft_wrap=True)
+    return service
+
+
+def _rechecked(plans: Path, model: Path | None, classifier: str | None) -> pd.DataFrame:
+    if model is not None:
+        return Service.open(model, own_model(classifier)).recheck(plans)
+    if classifier is None:
+        raise UserError("no model is named: give --classifier MODULE:NAME or --model FOLDER")
+    return recheck_plans(read_plans(plans), own_model(classifier))

@@ -1,0 +1,66 @@
+"""To begin with: the demo, and what there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from genrecourse.advice.catalogue import describe_datasets, describe_methods
+from genrecourse.apps.cli.application import app, out
+from genrecourse.apps.cli.options import Seed
+from genrecourse.data.datasets import read_whole
+from genrecourse.errors import UserError, counted
+from genrecourse.table.table_files import write_table
+
+
+@app.command(epilog="Example: genrecourse demo --folder demo")
+def demo(
+    folder: Annotated[Path, typer.Option(help="Folder for report.html.")] = Path("demo"),
+    people: Annotated[int, typer.Option(min=1, help="How many people to show.")] = 3,
+    seed: Seed = 0,
+) -> None:
+    """Train on the German credit data inside the package, show plans, write a report."""
+    from genrecourse.apps.demo import run_demo  # brings matplotlib: slow to import
+
+    run_demo(folder, console=out, seed=seed, people=people)
+
+
+@app.command(epilog="Example: genrecourse datasets german -o german.csv")
+def datasets(
+    name: Annotated[str | None, typer.Argument(help="The data set to write to a file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File for it, .csv or .parquet.")
+    ] = None,
+) -> None:
+    """List the data sets that can be loaded, or write one to a file."""
+    if name is None:
+        _list_datasets()
+        return
+    if output is None:
+        raise UserError(f"name a file for '{name}': genrecourse datasets {name} -o {name}.csv")
+    whole = read_whole(name)
+    write_table(whole, output)
+    rows, columns = counted(len(whole), "row"), counted(whole.shape[1], "column")
+    out.print(f"{rows} and {columns} in {output}")
+
+
+def _list_datasets() -> None:
+    table = Table("name", "rows", "features", "favourable", "licence", "here", box=None)
+    for each in describe_datasets():
+        rows = "?" if each.n_rows is None else f"{each.n_rows:,}"
+        features = "?" if each.n_features is None else str(each.n_features)
+        here = "downloaded on first use" if each.n_rows is None else "yes"
+        table.add_row(each.name, rows, features, each.favourable, each.licence, here)
+    out.print(table)
+
+
+@app.command(epilog="Example: genrecourse methods")
+def methods() -> None:
+    """List the methods that 'fit --method' takes."""
+    table = Table("name", "what it does", box=None)
+    for name, about in describe_methods().items():
+        table.add_row(name, about)
+    out.print(table)

@@ -1,0 +1,69 @@
+"""gamma, chosen on training rows without training a model; for GenRe and `nnr-auto` alike.
+
+For each gamma of one fixed grid, rejected rows get draws from Q on D+(gamma) and keep the best by a
+judge that never saw it, as selection keeps the best of R_theta's draws:
+
+    mean over x of  max over x+ ~ Q(. | x) of  P(valid) + [inlier] - C(x, x+) / d
+
+Of two equal gammas the smaller is taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from genrecourse.genre.pairs import make_pairs
+from genrecourse.genre.targets import MIN_TARGETS, make_targets
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.problem import TrainingRows
+from genrecourse.table.cost import Cost
+from genrecourse.trust.judge import CrossFittedJudge, trust
+
+# Not from 0.5: of rows right at its cutoff h knows nothing, and noisy outcomes all the less.
+GAMMA_GRID = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
+DRAWS = 48  # from Q, for each source
+LOOKED_AT = 300  # rejected rows that automatic choices look at
+
+
+def choose_gamma(
+    rows: TrainingRows,
+    sources: np.ndarray,
+    candidates: np.ndarray,
+    judge: CrossFittedJudge,
+    rules: RuleBook,
+    cost: Cost,
+    *,
+    lam: float,
+    n_bins: int,
+    top_k: int = 1000,
+    seed: int = 0,
+) -> tuple[float, list[dict[str, Any]]]:
+    """The best gamma, and a line for each that was tried.
+
+    sources, candidates: row numbers; the candidates are D+ at the lowest gamma.
+    """
+    if len(candidates) == 0:
+        return GAMMA_GRID[0], []  # the method will say that it has nobody to learn from
+    probability, inlier = judge(rows.Z[candidates])
+    worth = trust(probability) + inlier
+    d = len(rules.features)
+    Z, F = rows.Z[sources], rows.F[sources]
+    report: list[dict[str, Any]] = []
+    for gamma in GAMMA_GRID:
+        kept = np.flatnonzero(rows.confidence[candidates] > gamma)
+        if len(kept) < MIN_TARGETS and report:
+            break
+        place = candidates[kept]
+        targets = make_targets(rows.Z[place], rows.F[place], rules, n_bins)
+        pairs = make_pairs(Z, F, targets, rules, cost, lam=lam, top_k=top_k)
+        rng = np.random.default_rng(seed)  # the same luck for every gamma
+        which = np.repeat(np.arange(len(pairs)), DRAWS)
+        drawn = pairs.draw(which, rng)
+        merit = worth[kept][drawn] - cost(Z[pairs.source[which]], targets.Z[drawn]) / d
+        best = merit.reshape(len(pairs), DRAWS).max(axis=1, initial=-np.inf)
+        score = float(best.sum() / len(sources))  # a source without a target counts as 0
+        report.append({"gamma": gamma, "targets": len(kept), "score": score})
+    best_line = max(report, key=lambda line: line["score"])
+    return float(best_line["gamma"]), report

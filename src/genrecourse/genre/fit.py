@@ -1,0 +1,506 @@
+"""Algorithm 1 from top to bottom: from labelled rows to a trained density R_theta(x+ | x).
+
+    1  D- and D+                          split_sources, find_targets
+    2  R_theta, untrained                 make_density
+    3  the top K of Q for each source     pair_up
+    4-9  minibatches of pairs, drawn anew train_density
+
+`fit_density` calls them in this order. Two steps are not in the paper and can be switched off:
+`clean` leaves odd rows out of D+, and `refine` moves the drawn x_plus towards x.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from genrecourse.errors import UserError, stacklevel_of_caller
+from genrecourse.genre.any_lam import LAM_RANGE, USUAL_LAM, AnyLamPairs, make_any_lam_pairs
+from genrecourse.genre.bins import BinKind, make_bins
+from genrecourse.genre.choose_gamma import LOOKED_AT, choose_gamma
+from genrecourse.genre.density import RecourseDensity
+from genrecourse.genre.model import NetConfig, RecourseNet, make_knots
+from genrecourse.genre.pairs import Pairs, lost_by_cap, make_pairs
+from genrecourse.genre.targets import Targets, clean, make_targets
+from genrecourse.model.training import TrainingPlan, train
+from genrecourse.rules.problem import Problem, TrainingRows
+from genrecourse.table.encoding import Array
+from genrecourse.trust.judge import CrossFittedJudge
+from genrecourse.trust.refine import refine
+from genrecourse.trust.verifier import Verifier
+
+FEWEST_SOURCES = 10  # rejected rows below which there is nothing to learn
+FEWEST_HELD = 5  # of them that are held out, at least
+MANY = 0.5  # share of rejected rows without a target above which the warning says more
+MEASURED = 256  # sources by which the mass that a cap loses is measured
+MOST_SOURCES = 50_000  # rejected rows that are used at most
+REFINED = 20_000  # pairs that are refined, each source having its share ...
+REFINED_EACH = 10  # ... of at most so many
+BARREN = 20  # batches in a row without a single pair to learn from before giving up
+WATCHED = 1024  # held-out pairs whose loss is watched
+
+Lam = float | Literal["any"]
+Setting = float | Literal["auto"]
+Split = tuple[np.ndarray, np.ndarray]  # row numbers of the sources trained on, and held out
+Pair = tuple[torch.Tensor, ...]  # x, x_plus and, if each pair has one of its own, lam
+
+
+# ---- settings -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long and how fast R_theta learns."""
+
+    epochs: int = 70  # passes over the sources ...
+    bounds: tuple[int, int] | None = (500, 1600)  # ... but at least and at most so many batches
+    steps: int | None = None  # exactly so many batches, whatever the sources
+    batch_size: int = 256
+    lr: float = 2e-3
+    weight_decay: float = 0.01
+    schedule: Literal["constant", "one-cycle"] = "one-cycle"
+    held_out: float = 0.1  # share of the sources kept for the held-out loss and "auto"
+    patience: int | None = 6
+
+    def n_steps(self, n_sources: int) -> int:
+        """Return the number of batches for so many sources."""
+        per_epoch = max(1, n_sources // self.batch_size)
+        low, high = self.bounds or (1, 10**9)
+        return self.steps or min(max(self.epochs * per_epoch, low), high)
+
+    def plan(self, n_sources: int) -> TrainingPlan:
+        steps = self.n_steps(n_sources)
+        return TrainingPlan(
+            steps=steps,
+            lr=self.lr,
+            weight_decay=self.weight_decay,
+            schedule=self.schedule,
+            clip=1.0,
+            eval_every=max(1, min(100, steps // 10)),
+            patience=self.patience,
+        )
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What Algorithm 1 is run with; `GenRe` documents each."""
+
+    lam: Lam
+    gamma: Setting
+    clean: bool
+    refine: bool
+    has_verifier: bool
+    has_judge: bool
+    safety: float
+    sources: Literal["labelled", "rejected"]
+    n_bins: int
+    bins: BinKind
+    keep: bool
+    top_k: int
+    max_targets: int
+    net: NetConfig
+    training: Training
+    random_state: int
+    progress: bool
+
+
+@dataclass
+class FittedDensity:
+    """What Algorithm 1 leaves behind."""
+
+    gamma: float
+    targets: Targets
+    density: RecourseDensity
+    verifier: Verifier | None
+    judge: CrossFittedJudge | None
+    looked_at: np.ndarray  # sources that automatic choices look at, held-out ones first
+    report: dict[str, Any]
+
+
+@dataclass
+class Clock:
+    """Seconds of each stage, in order."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    last: float = field(default_factory=time.perf_counter)
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.seconds[name] = round(now - self.last, 3)
+        self.last = now
+
+
+# ---- Algorithm 1 --------------------------------------------------------------------------------
+
+
+def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> FittedDensity:
+    """Run Algorithm 1 on the training rows."""
+    clock, seed = Clock(), settings.random_state
+    report: dict[str, Any] = {"seconds": clock.seconds}
+    problem.check_changeable("GenRe.fit")
+    rng = np.random.default_rng(seed)
+
+    fitted, held = split_sources(rows, rng, settings)  # Alg. 1, line 1: D-
+    looked_at = np.concatenate([held, fitted])[:LOOKED_AT]
+    judge = fit_judge(problem, rows, seed) if settings.has_judge else None
+    clock.lap("judge")
+    gamma, accepted = _accepted(problem, rows, looked_at, judge, settings, report)
+    clock.lap("gamma")
+    # Alg. 1, line 1: D+
+    targets, report["targets"] = find_targets(problem, rows, accepted, gamma, fitted, rng, settings)
+
+    pairing = Pairing(problem, targets, gamma, settings)
+    drawn, watched = pairing.pair_up(rows, fitted), pairing.pair_up(rows, held)  # Alg. 1, line 3
+    report["pairs"] = report_pairs(problem, drawn, watched, (fitted, held))
+    clock.lap("pairs")
+    verifier = fit_verifier(problem, rows, seed) if settings.has_verifier else None
+    clock.lap("verifier")
+    # if none of the few held-out rows has a target, watch the loss of the others
+    lesson: list[TensorPairs] = [drawn, watched if len(watched) else drawn]
+    if settings.refine:
+        assert verifier is not None
+        lesson = [refined(problem, each, verifier, settings) for each in lesson]
+    clock.lap("refine")
+
+    density = make_density(problem, rows, targets, settings)  # Alg. 1, line 2
+    drawn_pairs, watched_pairs = lesson
+    report["training"] = train_density(  # Alg. 1, lines 4-9
+        problem, density, drawn_pairs, watched_pairs, gamma, settings
+    )
+    clock.lap("training")
+    return FittedDensity(gamma, targets, density, verifier, judge, looked_at, report)
+
+
+def fit_judge(problem: Problem, rows: TrainingRows, random_state: int) -> CrossFittedJudge:
+    """Fit the judge that chooses settings; it never scores a row that it has seen."""
+    judge = CrossFittedJudge(random_state, blank=problem.protected.hide_encoded)
+    return judge.fit(rows.Z, rows.favourable)
+
+
+def fit_verifier(problem: Problem, rows: TrainingRows, random_state: int) -> Verifier:
+    """Fit the verifier that compares x_plus of one person with each other."""
+    numbers = problem.encoder.number_columns(~problem.protected.mask)
+    verifier = Verifier(random_state, problem.protected.hide_encoded)
+    return verifier.fit(rows.Z, rows.favourable, rows.confidence, numbers)
+
+
+# ---- line 1: sources and targets ----------------------------------------------------------------
+
+
+def split_sources(rows: TrainingRows, rng: np.random.Generator, settings: FitSettings) -> Split:
+    """Return D-, as row numbers to train on and row numbers held out."""
+    rejected = rows.confidence <= 0.5
+    if settings.sources == "labelled":
+        rejected &= ~rows.favourable
+    found = rng.permutation(np.flatnonzero(rejected))[:MOST_SOURCES]
+    if len(found) < FEWEST_SOURCES:
+        raise UserError(
+            f"GenRe.fit: only {len(found)} of {len(rows.Z)} rows are rejected by the "
+            f"classifier and have an unfavourable outcome; GenRe needs {FEWEST_SOURCES} to learn "
+            "from. Is the favourable outcome the right one, and the cutoff?"
+        )
+    n_held = max(FEWEST_HELD, round(settings.training.held_out * len(found)))
+    return found[n_held:], found[:n_held]
+
+
+def _accepted(
+    problem: Problem,
+    rows: TrainingRows,
+    sources: np.ndarray,
+    judge: CrossFittedJudge | None,
+    settings: FitSettings,
+    report: dict[str, Any],
+) -> tuple[float, np.ndarray]:
+    """Return gamma, chosen if it is "auto", and the row numbers that D+ is taken from."""
+    accepted = np.flatnonzero(rows.favourable & (rows.confidence > 0.5))
+    if settings.gamma == "auto":
+        assert judge is not None
+        gamma, tried = choose_gamma(
+            rows,
+            sources,
+            accepted,
+            judge,
+            problem.rules,
+            problem.cost,
+            lam=USUAL_LAM if settings.lam == "any" else settings.lam,
+            n_bins=settings.n_bins,
+            seed=settings.random_state,
+        )
+        report["gamma"] = {"chosen": gamma, "tried": tried}
+    else:
+        gamma = float(settings.gamma)
+    if settings.clean and judge is not None:
+        accepted = clean(rows, accepted, judge, problem.rules)
+    return gamma, accepted
+
+
+def find_targets(
+    problem: Problem,
+    rows: TrainingRows,
+    accepted: np.ndarray,
+    gamma: float,
+    sources: np.ndarray,
+    rng: np.random.Generator,
+    settings: FitSettings,
+) -> tuple[Targets, dict[str, Any]]:
+    """Return D+ among the accepted rows, capped, and how much of Q's mass the cap loses.
+
+    sources: rows that the loss is measured for.
+    """
+    found = accepted[rows.confidence[accepted] > gamma]
+    if len(found) == 0:
+        raise UserError(
+            "GenRe.fit: no row has a favourable outcome and a score above gamma "
+            f"{gamma:g} (0.5 is the cutoff), so there is nobody to learn from. "
+            "Lower gamma, or look at the classifier's cutoff"
+        )
+    whole = make_targets(rows.Z[found], rows.F[found], problem.rules, settings.n_bins)
+    report = {"found": len(found), "used": len(found), "mass_lost": 0.0}
+    if len(found) <= settings.max_targets:
+        return whole, report
+    kept = np.zeros(len(found), dtype=bool)
+    kept[rng.permutation(len(found))[: settings.max_targets]] = True
+    some = sources[:MEASURED]
+    known = (rows.Z[some], rows.F[some], whole, kept, problem.rules, problem.cost)
+    lams = LAM_RANGE if settings.lam == "any" else (settings.lam,)
+    report |= {"used": int(kept.sum()), "mass_lost": max(lost_by_cap(*known, x) for x in lams)}
+    return Targets(whole.Z[kept], whole.F[kept], whole.codes[kept], whole.edges), report
+
+
+# ---- lines 3 and 6: pairs -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Pairs sources with targets, and draws a pair with x's own immutables carried over."""
+
+    problem: Problem
+    targets: Targets
+    gamma: float
+    settings: FitSettings
+
+    def pair_up(self, rows: TrainingRows, sources: np.ndarray) -> Drawn:
+        """Return the sources that have a target, with their targets."""
+        settings, problem = self.settings, self.problem
+        F = rows.F[sources]
+        known = (rows.Z[sources], F, self.targets, problem.rules, problem.cost)
+        pairs: Pairs | AnyLamPairs
+        if settings.lam == "any":
+            # as many pairs as training will look at are drawn ahead
+            training = settings.training
+            seen = training.n_steps(len(sources)) * training.batch_size
+            rng = np.random.default_rng([settings.random_state, 3, len(sources)])
+            pairs = make_any_lam_pairs(*known, n_draws=-(-seen // max(1, len(sources))), rng=rng)
+        else:
+            pairs = make_pairs(*known, lam=settings.lam, top_k=settings.top_k)
+        return Drawn(self, F[pairs.source], pairs)
+
+    @property
+    def changes_target(self) -> bool:
+        """Whether carrying over x's immutables can change a target, so that h is asked again."""
+        rules = self.problem.rules
+        by_bin = any(edge is not None for edge in self.targets.edges)
+        unmatched = rules.immutable & ~rules.matched
+        return by_bin or bool(rules.derived) or bool(unmatched.any())
+
+    def draw(self, F: Array, target: np.ndarray, lam: list[np.ndarray]) -> Pair:
+        """Return (x, x_plus), and lam if each pair has one; pairs that h rejects are dropped."""
+        immutable = self.problem.rules.immutable
+        F_plus = self.targets.F[target]
+        F_plus[:, immutable] = F[:, immutable]
+        if self.changes_target:
+            F_plus = self.problem.with_derived(F, F_plus)
+            Z_plus = self.problem.encoder.from_features(F_plus)
+            ok = self.problem.confidence(Z_plus) > self.gamma
+            F, F_plus, *lam = (part[ok] for part in (F, F_plus, *lam))
+        return tuple(torch.as_tensor(part) for part in (F, F_plus, *lam))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Pairs drawn anew each time (Algorithm 1, line 6), as tensors."""
+
+    pairing: Pairing
+    F: Array  # (n, d) the sources
+    pairs: Pairs | AnyLamPairs
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def n_sources(self) -> int:
+        return len(self.pairs)
+
+    def __call__(self, which: np.ndarray, rng: np.random.Generator) -> Pair:
+        """Return (x, x_plus) of these sources, and the lam of each pair if it has one."""
+        drawn = self.pairs.draw(which, rng)
+        target, *lam = drawn if isinstance(drawn, tuple) else (drawn,)
+        return self.pairing.draw(self.F[which], target, lam)
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Pairs that were drawn and refined once, as tensors."""
+
+    parts: Pair  # as `Drawn` returns them
+    n_sources: int
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    def __call__(self, which: np.ndarray, rng: np.random.Generator) -> Pair:
+        return tuple(part[which] for part in self.parts)
+
+
+TensorPairs = Drawn | Refined
+
+
+def refined(
+    problem: Problem, drawn: TensorPairs, verifier: Verifier, settings: FitSettings
+) -> Refined:
+    """Draw some pairs of every source and refine them, once for all epochs."""
+    each = min(max(REFINED // len(drawn), 1), REFINED_EACH)
+    order = np.repeat(np.arange(len(drawn))[:REFINED], each)
+    x, x_plus, *lam = drawn(order, np.random.default_rng([settings.random_state, 4]))
+    better = refine(
+        x.numpy(),
+        x_plus.numpy(),
+        verifier,
+        problem.confidence,
+        problem.encoder,
+        problem.cost,
+        settings.safety,
+        problem.whole_row_rules(None),
+    )
+    return Refined((x, torch.as_tensor(better), *lam), drawn.n_sources)
+
+
+def report_pairs(problem: Problem, drawn: Drawn, watched: Drawn, split: Split) -> dict[str, Any]:
+    """Return how many sources have a target; warn once with the number of those without."""
+    fitted, held = map(len, split)
+    unpaired = fitted + held - len(drawn) - len(watched)
+    lacks = (
+        f"GenRe.fit: {unpaired} of {fitted + held} rejected rows have no accepted row "
+        f"that the rules let them reach (immutable: {matched_names(problem)})"
+    )
+    if len(drawn) == 0:
+        raise UserError(
+            f"{lacks}, which leaves nothing to learn from. Make a feature mutable in the schema, "
+            "or loosen a direction or step"
+        )
+    if unpaired:
+        then = "they are left out of training"
+        if unpaired > MANY * (fitted + held):
+            then += (
+                "; so few are left to learn from that it is better to lock at each request what is "
+                "immutable or bound here (docs/policy.md, 'Immutable or locked?')"
+            )
+        warnings.warn(f"{lacks}; {then}", stacklevel=stacklevel_of_caller())
+    return {  # of the sources trained on
+        "sources": len(drawn),
+        "unpaired": fitted - len(drawn),
+        "mass_lost_by_top_k": drawn.pairs.lost_by_top_k,
+    }
+
+
+def matched_names(problem: Problem) -> list[str]:
+    """Return the features that a target must share with x."""
+    return [problem.schema.names[j] for j in np.flatnonzero(problem.rules.matched)]
+
+
+# ---- line 2: R_theta ---------------------------------------------------------------------------
+
+
+def make_density(
+    problem: Problem, rows: TrainingRows, targets: Targets, settings: FitSettings
+) -> RecourseDensity:
+    """Return R_theta, untrained. Immutables are not decoded, the rest in column order."""
+    schema, decoded = problem.schema, np.flatnonzero(~problem.rules.immutable)
+    is_number = np.array([not f.is_category for f in schema])
+    bins = make_bins(targets.F[:, decoded], is_number[decoded], settings.n_bins, settings.bins)
+    n_levels = [len(f.categories) for f in schema]
+    seen = torch.as_tensor(problem.protected.hide(rows.F))
+    knots = make_knots(seen, torch.as_tensor(is_number), n_levels)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.random_state)
+        net = RecourseNet(
+            settings.net, knots, torch.as_tensor(decoded), bins.n_choices, lam=settings.lam
+        )
+    weights = torch.tensor([f.cost_weight for f in schema])[decoded]
+    return RecourseDensity(net, bins, problem.rules, weights, keep=settings.keep)
+
+
+# ---- lines 4-9: training -----------------------------------------------------------------------
+
+
+def train_density(
+    problem: Problem,
+    density: RecourseDensity,
+    drawn: TensorPairs,
+    watched: TensorPairs,
+    gamma: float,
+    settings: FitSettings,
+) -> dict[str, Any]:
+    """Train R_theta on pairs; return a report."""
+    seed, training = settings.random_state, settings.training
+    generator = torch.Generator().manual_seed(seed)
+    fixed = np.random.default_rng([seed, 2])
+    held_pair = _shown(problem, watched(np.arange(len(watched))[:WATCHED], fixed))
+
+    def loss(pair: Pair, generator: torch.Generator) -> torch.Tensor:
+        return density.loss(pair[0], pair[1], generator, *pair[2:])
+
+    def held_out() -> float:  # only called if somebody is held out
+        return float(loss(held_pair, torch.Generator().manual_seed(seed)))
+
+    report = train(
+        density.net,
+        lambda pair: loss(pair, generator),
+        _batches(problem, drawn, gamma, settings),
+        training.plan(drawn.n_sources),
+        held_out=held_out if len(held_pair[0]) else None,
+        label="R(x+|x)",
+        progress=settings.progress,
+    )
+    rate = report.steps * training.batch_size / max(report.seconds, 1e-9)
+    return {**asdict(report), "pairs_per_second": rate}
+
+
+def _batches(
+    problem: Problem, drawn: TensorPairs, gamma: float, settings: FitSettings
+) -> Iterator[Pair]:
+    """Yield minibatches without end, every source once an epoch; raise if no pair is left."""
+    rng, size = np.random.default_rng([settings.random_state, 1]), settings.training.batch_size
+    barren = 0
+    while barren < BARREN:
+        order = rng.permutation(len(drawn))
+        if len(order) < size:  # a small table: several draws a source
+            order = np.tile(order, -(-size // max(1, len(order))))
+        for i in range(0, len(order) - size + 1, size):
+            pair = _shown(problem, drawn(order[i : i + size], rng))
+            barren = 0 if len(pair[0]) else barren + 1
+            if len(pair[0]):
+                yield pair
+        if len(order) == 0:
+            break
+    raise UserError(
+        f"GenRe.fit: with their own {matched_names(problem)} carried over, the "
+        f"classifier accepts none of the targets of {BARREN} batches of people above gamma "
+        f"{gamma:g}, which leaves nothing to learn from. Lower gamma, or make n_bins "
+        "larger, so that people are paired with more like themselves"
+    )
+
+
+def _shown(problem: Problem, pair: Pair) -> Pair:
+    """Return a pair as the net may see it, with x's protected features hidden.
+
+    Of x_plus the net reads only decoded features, and protected ones are not decoded.
+    """
+    x, *rest = pair
+    return (torch.as_tensor(problem.protected.hide(x.numpy())), *rest)

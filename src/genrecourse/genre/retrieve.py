@@ -1,0 +1,95 @@
+"""The nearest targets of each person, plainly or under the rules of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from genrecourse.genre.pairs import cost_blocks
+from genrecourse.genre.targets import Targets, match_codes
+from genrecourse.rules.book import RuleBook
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import Array
+
+CHECKED = 4  # times as many rows as are wanted are shown to h, cheapest first, under a request ...
+MOST_CHECKED = 4096  # ... and then more, up to so many ...
+ASKED_AT_ONCE = 64  # ... of so many people together: each call of h has a fixed cost
+
+
+def nearest(
+    Z: Array, F: Array, targets: Targets, rules: RuleBook, cost: Cost, k: int
+) -> tuple[Array, Array]:
+    """The k cheapest targets (N, k, d), cheapest first, x's immutables carried over, and their
+    costs (N, k): x itself at an infinite cost where there are fewer. What follows is settled."""
+    F_plus, price = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
+    for rows, members, costs in cost_blocks(Z, F, targets, rules, cost):
+        found, place = costs.topk(min(k, len(members)), dim=1, largest=False)
+        i, j = np.nonzero(np.isfinite(found.numpy()))
+        F_plus[rows[i], j] = targets.F[members[place.numpy()[i, j]]]
+        price[rows[i], j] = found.numpy()[i, j]
+    F_plus[:, :, rules.immutable] = F[:, None, rules.immutable]
+    return rules.with_derived(F[:, None], F_plus), price
+
+
+def nearest_constrained(
+    F: Array,
+    targets: Targets,
+    request: RuleBook,
+    k: int,
+    confidence: Callable[[Array], Array],
+) -> tuple[Array, Array]:
+    """`nearest` under a request: what a rule on one feature forbids is carried over from x, as
+    immutables are, rows that break another rule are left out, and h is asked again (confidence:
+    of rows of Z, 0.5 at the cutoff)."""
+    F_plus, cost = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
+    codes = match_codes(F, request, targets.edges)
+    for start in range(0, len(F), ASKED_AT_ONCE):
+        people = range(start, min(start + ASKED_AT_ONCE, len(F)))
+        known = [_cheapest_constrained(F[i], codes[i], targets, request.take([i])) for i in people]
+        accepted = _first_accepted([rows for rows, _ in known], request, k, confidence)
+        for i, (rows, price), found in zip(people, known, accepted, strict=True):
+            F_plus[i, : len(found)] = rows[found]
+            cost[i, : len(found)] = price[found]
+    return F_plus, cost
+
+
+def _cheapest_constrained(
+    x: Array, codes: np.ndarray, targets: Targets, mine: RuleBook
+) -> tuple[Array, Array]:
+    """One person's targets as their rules leave them, cheapest first, and their costs."""
+    offers = targets.F[(targets.codes == codes).all(axis=1)][None]
+    x = x[None, None]
+    for j in range(x.shape[-1]):
+        ok = mine.allowed(j, x[..., j], offers[..., j])
+        offers[..., j] = np.where(ok, offers[..., j], x[..., j])
+    offers = _distinct(mine.with_derived(x, offers)[0])[None]
+    price = np.where(mine.feasible(x, offers), mine.cost(x, offers), np.inf)[0]
+    order = np.argsort(price, kind="stable")[: int(np.isfinite(price).sum())][:MOST_CHECKED]
+    return offers[0, order], price[order]
+
+
+def _first_accepted(
+    offers: list[Array], request: RuleBook, k: int, confidence: Callable[[Array], Array]
+) -> list[np.ndarray]:
+    """Each person's first k rows that h accepts; it is shown more and more of them, but not all,
+    and those of all people at once."""
+    good: list[list[int]] = [[] for _ in offers]
+    start, size = 0, CHECKED * k
+    while True:
+        asked = [i for i, rows in enumerate(offers) if len(rows) > start and len(good[i]) < k]
+        if not asked:
+            return [np.array(each[:k], dtype=int) for each in good]
+        parts = [offers[i][start : start + size] for i in asked]
+        accepted = confidence(request.encoder.from_features(np.concatenate(parts))) > 0.5
+        ends = np.cumsum([len(part) for part in parts])[:-1]
+        for i, fine in zip(asked, np.split(accepted, ends), strict=True):
+            good[i] += (start + np.flatnonzero(fine)).tolist()
+        start, size = start + size, CHECKED * size
+
+
+def _distinct(rows: Array) -> Array:
+    """Rows without their copies: what is carried over makes many targets the same."""
+    mixed = np.random.default_rng(0).random(rows.shape[1])
+    _, first = np.unique(np.nan_to_num(rows, nan=-7.0) @ mixed, return_index=True)
+    return rows[first]

@@ -1,0 +1,51 @@
+"""Registry: methods by name. A class is imported when it is first asked for."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A class of a module in `methods/`, and settings that differ from its defaults.
+
+    >>> Listed("nearest", "NearestNeighbour", {"gamma": 0.7}).maker().keywords
+    {'gamma': 0.7}
+    """
+
+    module: str
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def maker(self) -> Any:
+        """Import the class; return it, or a partial of it with the settings."""
+        kind = getattr(import_module(f"genrecourse.methods.{self.module}"), self.name)
+        return partial(kind, **self.settings) if self.settings else kind
+
+
+class Registry(UserDict[str, Any]):
+    """A dict from names to methods, which imports a `Listed` class when it is looked up.
+
+    >>> Registry(nnr=Listed("nearest", "NearestNeighbour"))["nnr"].__name__
+    'NearestNeighbour'
+    """
+
+    def __getitem__(self, name: str) -> Any:
+        found = super().__getitem__(name)
+        if isinstance(found, Listed):
+            found = self.data[name] = found.maker()
+        return found
+
+    def class_names(self) -> dict[str, str]:
+        """Return the name under which each class is found, without importing the classes."""
+        return {self._class_name(name): name for name in reversed(list(self))}
+
+    def _class_name(self, name: str) -> str:
+        found = self.data[name]
+        if isinstance(found, Listed):
+            return found.name
+        return str(getattr(found, "func", found).__name__)

@@ -1,0 +1,120 @@
+"""Proposer: the little that planning knows of a fitted method.
+
+A method proposes rows; planning checks, chooses, words and promises. `PlanningData` is what `fit`
+keeps for it: the values that occur in the training rows, and their outcomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import pandas as pd
+
+from genrecourse.planning.enumeration import ObservedValues
+from genrecourse.planning.promise import (
+    PromiseData,
+    ThresholdTest,
+    test_arrays,
+    tests_from_arrays,
+)
+from genrecourse.rules.policy import Policy
+from genrecourse.rules.problem import Problem, TrainingRows
+from genrecourse.table.encoding import Array
+from genrecourse.table.noise import KeyedNoise
+from genrecourse.trust.verifier import Verifier
+
+AS_FITTED = repr((False, []))  # the key of the tests for plans without any option
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """What a method offers to N rejected people."""
+
+    F_plus: Array  # (N, k, d), the method's own first choice first
+    tried: int  # how many x_plus it has looked at for each person
+    reason: Callable[[], np.ndarray]  # (N,) why the method could not help, if it could not
+    # the log-likelihood of x_plus given x, row by row, if the method has a density
+    log_prob: Callable[[pd.DataFrame, pd.DataFrame], Array] | None = None
+
+
+class Proposer(Protocol):
+    """A fitted method, as planning sees it."""
+
+    options: ClassVar[tuple[str, ...]]
+    random_state: int
+    safety: float
+    problem_: Problem
+    planning_: PlanningData
+    policy_: Policy | None
+    verifier_: Verifier | None
+
+    def propose(self, Z: Array, noise: KeyedNoise, n: int, **options: Any) -> Proposals:
+        """Return what the method offers to the rejected rows Z where n plans are asked for."""
+
+    def check_ready(self, verb: str, options: Mapping[str, Any]) -> None:
+        """Raise an error if the method is not fitted or does not take an option."""
+
+
+@dataclass
+class PlanningData:
+    """What planning needs of the training rows.
+
+    `tests` fills up as promises are asked for; it is a cache, keyed by the request's options.
+    """
+
+    observed: ObservedValues
+    outcomes: PromiseData | None  # None: fit was given no outcomes
+    tests: dict[str, list[ThresholdTest]] = field(default_factory=dict)
+
+    @classmethod
+    def learn(
+        cls,
+        F: Array,
+        rows: TrainingRows,
+        problem: Problem,
+        random_state: int,
+        *,
+        has_outcomes: bool,
+    ) -> PlanningData:
+        """Keep what planning needs of the training rows F (n, d).
+
+        rows: the same rows as the method may see them. has_outcomes: False if h's own decisions
+        stand in, which say nothing about real ones.
+        """
+        outcomes = None
+        if has_outcomes:
+            outcomes = PromiseData.some(
+                rows.Z,
+                rows.favourable,
+                rows.confidence <= 0.5,
+                problem.cost,
+                random_state,
+                problem.protected.hide_encoded,
+            )
+        return cls(ObservedValues.of(F, problem.encoder), outcomes)
+
+    def arrays(self, *, with_outcomes: bool) -> dict[str, dict[str, np.ndarray]]:
+        """Return groups of arrays for a model file, by the group's name."""
+        values = {str(j): values for j, values in enumerate(self.observed.values)}
+        groups = {"menu": values}
+        if with_outcomes and self.outcomes is not None:
+            groups["ground"] = self.outcomes.arrays()
+            groups["levels"] = test_arrays(self.tests.get(AS_FITTED, []))
+        return groups
+
+    @classmethod
+    def from_arrays(
+        cls, groups: Mapping[str, dict[str, np.ndarray]], problem: Problem, random_state: int
+    ) -> PlanningData:
+        """Invert `arrays`."""
+        values, outcomes = groups["menu"], groups["ground"]
+        about = (problem.cost, random_state, problem.protected.hide_encoded)
+        learned = groups["levels"]
+        return cls(
+            ObservedValues(tuple(values[str(j)] for j in range(len(problem.schema)))),
+            PromiseData.from_arrays(outcomes, *about) if outcomes else None,
+            {AS_FITTED: tests_from_arrays(learned)} if learned else {},
+        )

@@ -1,0 +1,183 @@
+"""Problem: what a fitted method works on, built once in `fit` and never changed.
+
+It joins the schema, the encoder, the rules, the cost, the protected features and the classifier h.
+A function takes the problem, or the few parts it needs, and never a method.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from genrecourse.errors import UserError
+from genrecourse.model.classifier import Classifier
+from genrecourse.rules.book import RuleBook
+from genrecourse.rules.requests import request_book
+from genrecourse.rules.roles import ProtectedMask
+from genrecourse.table.cost import Cost
+from genrecourse.table.encoding import Array, TableEncoder, unchanged
+from genrecourse.table.schema import Schema
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The training rows as numbers, with their outcomes."""
+
+    Z: Array  # (n, D)
+    F: Array  # (n, d)
+    favourable: np.ndarray  # (n,) booleans: the outcome, or h's decision if no outcome was given
+    confidence: Array  # (n,) h on the common scale, 0.5 at the cutoff
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A table, the rules on it, what a change costs, and the classifier h that decides.
+
+    >>> from genrecourse.evaluation.checks import example_score, make_example
+    >>> example = make_example(rows=80, people=10)
+    >>> encoder = TableEncoder(example.schema).fit(example.X)
+    >>> problem = Problem.of(encoder, Classifier(example_score), example.X)
+    >>> problem.confidence(encoder.encode(example.X)).shape
+    (80,)
+    """
+
+    encoder: TableEncoder
+    classifier: Classifier  # it reads the encoder's Z directly where its own encoder is equal
+    rules: RuleBook  # the schema's
+    cost: Cost
+    protected: ProtectedMask
+    probe: pd.DataFrame  # up to 64 training rows; the first one lends its columns and dtypes
+    usual: Array  # (d,) the most common value of each feature among the probe rows
+
+    @classmethod
+    def of(cls, encoder: TableEncoder, classifier: Classifier, probe: pd.DataFrame) -> Problem:
+        """Build the problem for an encoder, a fitted classifier and some training rows."""
+        return cls(
+            encoder,
+            reading(classifier, encoder),
+            RuleBook.of_schema(encoder),
+            Cost(encoder),
+            ProtectedMask(encoder),
+            probe,
+            most_common(encoder.features(probe)),
+        )
+
+    @property
+    def schema(self) -> Schema:
+        return self.encoder.schema
+
+    @property
+    def like(self) -> pd.DataFrame:
+        """One row of the fitted table: its columns, in their order and dtypes."""
+        return self.probe.iloc[:1]
+
+    # ---- tables ---------------------------------------------------------------------------------
+
+    def ordered(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return X with the schema's columns in the schema's order, after checking its cells."""
+        self.encoder.check(X)
+        return X[self.schema.names]
+
+    def compile(self, rules: Any, X: pd.DataFrame) -> RuleBook | None:
+        """Return the rules of a request for each row of X, or None if there are none.
+
+        Only rejected people have to be able to meet them.
+        """
+        if rules is None:
+            return None
+        X = self.ordered(X)
+        rejected = ~self.classifier.accepts(X)
+        return request_book(rules, self.rules, X, rejected)
+
+    # ---- h ---------------------------------------------------------------------------------------
+
+    def confidence(self, Z: Array) -> Array:
+        """(n,) h on rows of Z, on the common scale where 0.5 is the cutoff."""
+        scores = self.classifier.score_encoded(Z, self.encoder, self.like)
+        return self.classifier.confidence(scores)
+
+    def confidence_derived(self, Z: Array) -> Array:
+        """(n,) h on rows of Z after recomputing every derived and advancing feature.
+
+        For searches that move features without knowing x: they leave derived features at x's value.
+        """
+        if self.rules.derived:
+            F = self.rules.derived.ahead(self.encoder.to_features(Z))
+            Z = self.encoder.from_features(F)
+        return self.confidence(Z)
+
+    # ---- rows within the rules -------------------------------------------------------------------
+
+    def legal(self, Z: Array, Z_plus: Array, request: RuleBook | None = None) -> Array:
+        """Return Z_plus on legal values and within the rules; an unmoved feature stays exact.
+
+        If a row breaks a rule of the request that no single feature can repair, return x.
+        """
+        F, raw = self.encoder.to_features(Z), self.encoder.to_features(Z_plus)
+        return self.encoder.from_features(self.legal_features(F, raw, request))
+
+    def legal_features(self, F: Array, raw: Array, request: RuleBook | None = None) -> Array:
+        """`legal` in the feature view: (n, d), (n, d) -> (n, d)."""
+        same = unchanged(F, raw)
+        clipped = self.encoder.from_features(self.rules.clip(F, raw))
+        projected = self.encoder.to_features(self.encoder.project(clipped))
+        legal = self.rules.revert(F, np.where(same, F, projected))
+        if request is not None:
+            legal = request.revert(F, legal)
+        return self.with_derived(F, legal, request)
+
+    def with_derived(self, F: Array, F_plus: Array, request: RuleBook | None = None) -> Array:
+        """Return F_plus (..., d) with derived features recomputed.
+
+        A row that then breaks a rule on whole rows becomes x.
+        """
+        rules = self.whole_row_rules(request)
+        if rules is None:
+            return F_plus
+        F_plus = rules.with_derived(F, F_plus)
+        return np.where(rules.feasible(F, F_plus)[..., None], F_plus, F)
+
+    def whole_row_rules(self, request: RuleBook | None) -> RuleBook | None:
+        """Return the rules in force if any of them involves several features, else None."""
+        return request or (self.rules if self.rules.derived else None)
+
+    def without_protected(self, F: Array) -> Array:
+        """Return F with the usual value in place of each protected feature."""
+        return np.where(self.protected.mask, self.usual, F) if self.protected else F
+
+    def check_changeable(self, where: str) -> None:
+        """Raise an error if the schema lets nothing change."""
+        if self.rules.immutable.all():
+            raise UserError(f"{where}: every feature is immutable: nothing can change")
+
+
+def most_common(F: Array) -> Array:
+    """(d,) the most common value of each feature, the smallest of several; 0 if all are missing."""
+    answer = np.zeros(F.shape[1])
+    for j, column in enumerate(F.T):
+        values, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+        if len(values):
+            answer[j] = values[counts.argmax()]
+    return answer
+
+
+def reading(h: Classifier, encoder: TableEncoder) -> Classifier:
+    """Return h so that it reads this encoder's Z directly, if its own encoder lays out Z equally.
+
+    The method's encoder stays: its schema holds the rules, and h's schema may have others.
+    """
+    if h.encoder is None or not same_layout(h.encoder, encoder):
+        return h
+    h = copy.copy(h)
+    h.encoder = encoder
+    return h
+
+
+def same_layout(a: TableEncoder, b: TableEncoder) -> bool:
+    """Return whether a row of Z means the same to both encoders."""
+    levels_a, levels_b = ([(f.name, f.categories) for f in e.schema] for e in (a, b))
+    return levels_a == levels_b and a.blocks == b.blocks

@@ -1,0 +1,90 @@
+"""The expected Score of an x_plus: one formula, for selection, refining and plans alike.
+
+P(valid) + P(plausible) - C / d + safety * P(valid under noise)
+         - SHORTFALL * [confidence that the least sure retrained model lacks to accept]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from genrecourse.table.encoding import Array
+from genrecourse.trust.verifier import Verifier
+
+SHORTFALL = 3.0  # Score that a unit of missing confidence costs
+SHORTLIST = 48  # candidates of a row whose plausibility and steadiness are computed: the slow part
+REJECTED = 10.0  # subtracted from h's confidence, so that what h rejects comes last
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Candidates (N, n) for N rows, with h's confidence in each and its cost."""
+
+    F: Array  # (N, n, d)
+    Z: Array  # (N, n, D)
+    confidence: Array  # (N, n) h on the common scale, 0.5 at the cutoff
+    cost: Array  # (N, n)
+
+    def take(self, which: np.ndarray) -> Scored:
+        """Return the candidates `which` (N, k) of each row."""
+        rows = np.arange(len(self.F))[:, None]
+        return Scored(
+            self.F[rows, which],
+            self.Z[rows, which],
+            self.confidence[rows, which],
+            self.cost[rows, which],
+        )
+
+
+def expected_score(
+    found: Scored, verifier: Verifier | None, *, safety: float, margin: float = 0.5
+) -> Array:
+    """(N, n) the expected Score of each candidate.
+
+    Only a row's `SHORTLIST` best candidates get a score, the others -inf. If no candidate of a row
+    clears the margin, those above the cutoff compete; if there are none, the score is h's
+    confidence less REJECTED. Without a verifier: h's confidence less the cost.
+    """
+    confidence, price = found.confidence, found.cost / found.F.shape[-1]
+    if verifier is None:
+        return np.where(confidence > 0.5, confidence - price, confidence - REJECTED)
+    N, n, D = found.Z.shape
+    rows = np.arange(N)[:, None]
+    open_ = confidence > margin
+    open_ = np.where(open_.any(axis=1, keepdims=True), open_, confidence > 0.5)
+    distinct, first, place = _distinct(found.Z.reshape(N * n, D), together=n > 1)
+    place = place.reshape(N, n)
+    valid = verifier.valid(distinct, confidence.reshape(-1)[first])
+    valid = valid - SHORTFALL * np.maximum(0.0, 0.5 - verifier.robust(distinct))
+    merit = np.where(open_, valid[place] - price, -np.inf)
+    short = _best_distinct(merit, place, min(SHORTLIST, n))
+    asked, back = np.unique(place[rows, short], return_inverse=True)
+    slow = verifier.plausible(distinct[asked]) + safety * verifier.steady(distinct[asked])
+    score = np.full((N, n), -np.inf)
+    score[rows, short] = merit[rows, short] + slow[back.reshape(short.shape)]
+    return np.where(open_.any(axis=1, keepdims=True), score, confidence - REJECTED)
+
+
+def _distinct(Z: Array, *, together: bool) -> tuple[Array, np.ndarray, np.ndarray]:
+    """Return the distinct rows, where each first stands, and the place of each row among them.
+
+    If a row has one candidate only there is nothing to save: every row stays by itself, and keeps
+    the confidence that h gave it there.
+    """
+    if not together:
+        every = np.arange(len(Z))
+        return Z, every, every
+    return np.unique(Z, axis=0, return_index=True, return_inverse=True)
+
+
+def _best_distinct(merit: Array, place: np.ndarray, k: int) -> np.ndarray:
+    """(N, k) the k best candidates of each row; equal candidates take one seat only."""
+    order = np.argsort(-merit, axis=1, kind="stable")
+    same = np.take_along_axis(place, order, axis=1)
+    first = np.ones_like(same, dtype=bool)
+    for i in range(1, same.shape[1]):
+        first[:, i] = (same[:, :i] != same[:, i : i + 1]).all(axis=1)
+    seats = np.argsort(~first, axis=1, kind="stable")[:, :k]
+    return np.asarray(np.take_along_axis(order, seats, axis=1))

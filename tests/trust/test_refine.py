@@ -1,0 +1,141 @@
+"""Refining undoes changes while the thresholds allow it, the most expensive change first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.schema import Feature, Schema
+from genrecourse.trust.refine import GIVE, fewest, refine
+from genrecourse.trust.verifier import Thresholds, Verifier
+
+N = 3  # numbers, then a category
+NUMBERS = [Feature(name=f"x{j}", kind="number") for j in range(N)]
+LEVELS = Feature(name="c", kind="category", categories=("a", "b"))
+SCHEMA = Schema(features=(*NUMBERS, LEVELS))
+TABLE = pd.DataFrame({f"x{j}": [0.0, 1.0] for j in range(N)} | {"c": ["a", "b"]})
+ENCODER = TableEncoder(SCHEMA).fit(TABLE)
+X = np.zeros((1, N + 1))
+
+
+class _Known(Verifier):
+    """Every measure is 1, but for the one that is written down as a function of the row."""
+
+    def __init__(self, **measures: Any):
+        super().__init__()
+        self.known = measures
+
+    def _say(self, name: str, Z: np.ndarray) -> np.ndarray:
+        return np.asarray(self.known.get(name, lambda Z: np.ones(len(Z)))(Z), dtype=float)
+
+    def probability(self, Z: np.ndarray, confidence: np.ndarray) -> np.ndarray:
+        return self._say("probability", Z)
+
+    def robust(self, Z: np.ndarray) -> np.ndarray:
+        return self._say("robust", Z)
+
+    def steady(self, Z: np.ndarray) -> np.ndarray:
+        return self._say("steady", Z)
+
+    def inlier(self, Z: np.ndarray) -> np.ndarray:
+        return self._say("inlier", Z)
+
+
+def _refined(x_plus: list[float], confidence: Any = None, safety: float = 0.5, **known: Any) -> Any:
+    h = confidence or (lambda Z: np.ones(len(Z)))
+    found = refine(X, np.array([x_plus]), _Known(**known), h, ENCODER, safety)
+    return found[0].tolist()
+
+
+def test_with_nothing_to_lose_all_is_put_back() -> None:
+    assert _refined([0.5, 0.2, 0.9, 1.0]) == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["robust", "probability", "steady", "inlier"])
+def test_each_bar_holds(name: str) -> None:
+    """The measure falls below its bar without x1: so x1 stays and the others go."""
+    bar = getattr(Thresholds.at(0.5), name)
+    assert _refined([0.5, 0.2, 0.9, 1.0], **{name: lambda Z: bar - 1 + (Z[:, 1] > 0.1)}) == [
+        *(0, 0.2, 0, 0),
+    ]
+
+
+def test_h_itself_is_a_bar() -> None:
+    assert _refined([0.5, 0.2, 0.0, 0.0], lambda Z: 0.4 + 0.2 * (Z[:, 0] > 0.1)) == [0.5, 0, 0, 0]
+
+
+def test_the_dearest_change_goes_first() -> None:
+    """One of the two may go: the category, which costs 1, before the number, which costs 0.9."""
+    either = {"robust": lambda Z: np.where((Z[:, 2] > 0.1) | (Z[:, 3] > 0.5), 0.9, 0.1)}
+    assert _refined([0.0, 0.0, 0.9, 1.0], **either) == [0, 0, 0.9, 0]
+
+
+def test_what_is_below_a_bar_may_not_fall_further() -> None:
+    """x_plus was never robust enough: x0 made it worse still, x1 better."""
+    weak = {"robust": lambda Z: 0.3 - 0.1 * Z[:, 0] + 0.1 * Z[:, 1]}
+    assert _refined([0.5, 0.5, 0.0, 0.0], **weak) == [0, 0.5, 0, 0]
+
+
+@pytest.mark.parametrize(("loss", "kept"), [(0.5 * GIVE, 0.0), (2 * GIVE, 0.2)])
+def test_a_change_that_is_worth_more_than_it_costs_stays(loss: float, kept: float) -> None:
+    """Above every bar, but without x1 (0.2 / 4 of Score saved) it is worth that and `loss` less."""
+    lost = 2 * (0.2 / (N + 1) + loss)  # of steadiness, which counts half at a safety of 0.5
+    steady = {"steady": lambda Z: 1.0 - lost * (Z[:, 1] < 0.1)}
+    assert Thresholds.at(0.5).steady < 1.0 - lost
+    assert _refined([0.0, 0.2, 0.0, 0.0], safety=0.5, **steady) == [0, kept, 0, 0]
+
+
+def test_safety_raises_the_bars() -> None:
+    between = (Thresholds.at(0.2).robust + Thresholds.at(0.8).robust) / 2
+    edge = {"robust": lambda Z: np.where(Z[:, 0] > 0.1, 1.0, between)}
+    assert _refined([0.5, 0.0, 0.0, 0.0], safety=0.2, **edge) == [0, 0, 0, 0]
+    assert _refined([0.5, 0.0, 0.0, 0.0], safety=0.8, **edge) == [0.5, 0, 0, 0]
+
+
+def test_nobody_to_refine() -> None:
+    assert refine(X[:0], X[:0], _Known(), np.ones, ENCODER, 0.5).shape == (0, N + 1)
+
+
+# ---- the fewest changes -------------------------------------------------------------------------
+
+
+def _fewest(x_plus: list[float], h: Any = None, feasible: Any = None, **known: Any) -> Any:
+    found = fewest(
+        X,
+        np.array([x_plus]),
+        _Known(**known),
+        h or (lambda Z: np.ones(len(Z))),
+        ENCODER,
+        0.5,
+        feasible=feasible or (lambda rows, trial: np.ones(len(rows), dtype=bool)),
+    )
+    return found[0].tolist()
+
+
+def test_what_h_does_not_need_is_undone() -> None:
+    assert _fewest([0.5, 0.2, 0.9, 1.0]) == [0, 0, 0, 0]
+    needs = lambda Z: np.where(Z[:, 0] > 0.4, 0.9, 0.1)  # noqa: E731
+    assert _fewest([0.5, 0.2, 0.9, 1.0], needs) == [0.5, 0, 0, 0]
+    at_the_cutoff = lambda Z: np.where(Z[:, 0] > 0.4, 0.9, 0.5)  # noqa: E731
+    assert _fewest([0.5, 0.2, 0.9, 1.0], at_the_cutoff) == [0.5, 0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["robust", "probability", "steady", "inlier"])
+def test_h_alone_is_not_enough_to_undo_a_change(name: str) -> None:
+    lacks = {name: lambda Z: np.where(Z[:, 1] > 0, 1.0, -1.0)}
+    assert _fewest([0.5, 0.2, 0.9, 1.0], **lacks) == [0, 0.2, 0, 0]
+
+
+def test_what_could_not_be_undone_is_tried_again_once_others_were() -> None:
+    """x0, the least, is needed only while x1 is changed."""
+    held = {"robust": lambda Z: np.where((Z[:, 0] == 0) & (Z[:, 1] > 0), -1.0, 1.0)}
+    assert _fewest([0.2, 0.5, 0.0, 0.0], **held) == [0, 0, 0, 0]
+
+
+def test_a_rule_between_features_is_kept_while_changes_are_undone() -> None:
+    both = lambda rows, trial: (trial[:, 0] > 0) == (trial[:, 1] > 0)  # noqa: E731
+    assert _fewest([0.2, 0.5, 0.9, 0.0], feasible=both) == [0.2, 0.5, 0, 0]
