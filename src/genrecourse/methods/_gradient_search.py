@@ -10,9 +10,9 @@ scores it (`confidence`), and each row keeps the step with the best rank. So a s
 guide the search but does not decide, and a row without a valid step still has its best attempt.
 
     found = gradient_search(
-        Z,                                # (n, D) the people
-        loss,                             # loss(Z_plus, Z, *per_row) -> (B,), torch, what to lower
-        cheapest_valid(self.problem_.cost),       # rank(Z_plus, Z, confidence, *per_row), lowest wins
+        Z,  # (n, D) the people
+        loss,  # loss(Z_plus, Z, *per_row) -> (B,), torch: what to minimise
+        cheapest_valid(self.problem_.cost),  # rank(Z_plus, Z, confidence, *per_row): lowest wins
         limits=Limits(self.problem_.encoder, self.problem_.rules),
         legal=self.problem_.legal,
         confidence=self.problem_.confidence_derived,
