@@ -47,6 +47,7 @@ def refine(
         verifier: a fitted verifier.
         confidence: h's confidence in rows of Z.
         encoder: converts F to Z.
+        cost: the cost of changes.
         safety: where the thresholds lie, from 0 (cheap) to 1 (safe).
         rules: the rules of these n people; None: there are only rules on single features.
 
@@ -60,7 +61,7 @@ def refine(
         ...     return np.clip(Z[:, 0], 0.0, 1.0)
         >>> verifier = Verifier().fit(Z, h(Z) > 0.5, h(Z), numbers=np.array([0, 1]))
         >>> x, x_plus = np.array([[0.1, 0.0]]), np.array([[0.9, 1 / 3]])
-        >>> refine(x, x_plus, verifier, h, encoder, safety=0.5)  # pets need not change
+        >>> refine(x, x_plus, verifier, h, encoder, Cost(encoder), 0.5)  # pets need not change
         array([[0.9, 0. ]])
     """
     if len(F) == 0:
@@ -118,10 +119,11 @@ def fewest(
         verifier: a fitted verifier.
         confidence: h's confidence in rows of Z.
         encoder: converts F to Z.
+        cost: the cost of changes.
         safety: where the thresholds lie, from 0 (cheap) to 1 (safe).
         feasible: takes row numbers and their trial rows of F; returns booleans, True if all rules
             allow the trial. A rule between two features may need both to change.
-        settle: computes the derived features of trial rows (`RuleBook.settle`).
+        settle: computes the derived features of trial rows (`RuleBook.with_derived`).
 
     Examples:
         >>> import pandas as pd
@@ -134,7 +136,7 @@ def fewest(
         >>> verifier = Verifier().fit(Z, h(Z) > 0.5, h(Z), numbers=np.array([0, 1]))
         >>> x, x_plus = np.array([[0.1, 0.0]]), np.array([[0.9, 1 / 3]])
         >>> always = lambda rows, trial: np.ones(len(rows), dtype=bool)
-        >>> fewest(x, x_plus, verifier, h, encoder, 0.5, always)
+        >>> fewest(x, x_plus, verifier, h, encoder, Cost(encoder), 0.5, always)
         array([[0.9, 0. ]])
     """
     F_plus, bars, every = F_plus.copy(), Thresholds.at(safety).array(), np.arange(len(F))
