@@ -234,9 +234,8 @@ def main() -> None:
         for name, items in found.items():
             was = BEFORE["counts"].get(name, "not counted")
             print(f"{name}: {len(items)} (at most {LIMITS[name]}; before: {was})")
-        print(
-            f"  chain: {' > '.join(m.removeprefix('genrecourse.') for m in found['longest import chain'])}"
-        )
+        chain = [each.removeprefix("genrecourse.") for each in found["longest import chain"]]
+        print(f"  chain: {' > '.join(chain)}")
         calls = traced_calls()
         for verb, numbers in calls.items():
             print(f"{verb} of 12 people, now (before):")

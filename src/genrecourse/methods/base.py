@@ -39,7 +39,7 @@ GROUPS = ("menu", "ground", "levels")  # of a model file's arrays: what planning
 
 
 class Method(Plannable, BaseEstimator, ABC):
-    """A recourse method around a classifier. Subclasses write `_fit(rows)` and `_recourse(Z, noise)`.
+    """A recourse method around a classifier. A subclass writes `_fit` and `_recourse`.
 
     classifier: a `Classifier`, or any model that one can wrap; None: `fit` trains the paper's MLP
         on X and y.
