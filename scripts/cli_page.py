@@ -13,9 +13,9 @@ def main() -> None:
     group: Any = typer.main.get_command(app)
     print("# The command line\n")
     print("Written by `python scripts/cli_page.py > docs/cli.md`; each example is run by a test.\n")
-    print("A mistake is answered in one sentence, with exit status 2. Tables are `.csv` or")
-    print("`.parquet` (the latter needs `pip install 'genrecourse[parquet]'`). What is written is")
-    print("written whole or not at all.")
+    print("A mistake prints one sentence and ends with exit status 2. Tables are `.csv` or")
+    print("`.parquet` (the latter needs `pip install 'genrecourse[parquet]'`). A file is written")
+    print("whole or not at all.")
     for name, command in group.commands.items():
         print(f"\n## genrecourse {name}\n")
         print(" ".join((command.help or "").split()))

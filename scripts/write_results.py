@@ -73,8 +73,8 @@ def plan() -> str:
     found = json.loads(PLAN.read_text(encoding="utf-8"))
     return (
         f"\n```text\n{found['text']}\n```\n\n"
-        f"This is a real plan for test applicant {found['person']} of the German credit data, under "
-        f"[this policy]({found['policy']}). Of {found['rejected']} rejected test applicants, "
+        f"This is a real plan for test applicant {found['person']} of the German credit data, "
+        f"under [this policy]({found['policy']}). Of {found['rejected']} rejected test applicants, "
         f"{found['with_a_plan']} get a plan; this is the plan that the most retrained copies of "
         f"the model accept, the first of equals (`{found['command']}`).\n"
     )

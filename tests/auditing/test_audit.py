@@ -133,15 +133,15 @@ def test_how_many_a_few_are_may_follow_and_nothing_says_otherwise(toy: Method) -
     done = audit(toy, table, "place")
     down = done.number("place = islet", "rejected")
     assert (down.value * (down.n or 0), down.n) == (pytest.approx(6), 60)
-    assert {done.number(f"place = {p}", "cost").is_known for p in ("islet", "shore")} == {False}
+    assert {done.number(f"place = {p}", "cost").n for p in ("islet", "shore")} == {None}
     for said in (done.to_text(), done.to_html()):
         assert "nor how many they are" not in said
-        assert "How many they are is not kept secret" in said
+        assert "The size of a small group is not secret" in said
 
 
 def test_where_nothing_is_called_it_is_said_what_that_means(toy: Method) -> None:
     (said,) = audit(toy, town().assign(income=20.0, home="house"), "coin").findings
-    assert said.endswith("no proof that there is none: a small one shows only in a larger table.")
+    assert said.endswith("a small difference shows only in a larger table.")
 
 
 def test_each_pair_is_compared_once_and_all_are_counted(found: Audit) -> None:
@@ -469,13 +469,13 @@ def test_groups_are_values_in_order_and_combinations_large_enough() -> None:
 @pytest.mark.parametrize(
     ("change", "groups", "expected"),
     [
-        (lambda X: X, ["gender"], "no column 'gender' to group people by; the table has ['income'"),
-        (lambda X: X, [], "name a column"),
+        (lambda X: X, ["gender"], "no column 'gender' to group by; the table has ['income'"),
+        (lambda X: X, [], "give a column to group people by"),
         (lambda X: X.assign(side="a"), ["side"], "'side' is 'a' for all 240 people"),
         (lambda X: X, ["income"], "'income' has"),
         (lambda X: X.iloc[:0], ["side"], "the table has no rows"),
-        (lambda X: X[X["income"] > 80], ["side"], "turns down nobody of"),
-        (lambda X: X.drop(columns="home"), ["side"], "lacks the column(s) ['home']"),
+        (lambda X: X[X["income"] > 80], ["side"], "the model accepts all"),
+        (lambda X: X.drop(columns="home"), ["side"], "lacks the columns ['home']"),
     ],
     ids=["unknown", "none named", "one group", "numbers", "empty", "nobody rejected", "lacks"],
 )
@@ -511,8 +511,10 @@ def test_a_small_group_is_not_told_by_the_others(toy: Method) -> None:
     done = audit(toy, table.assign(place=place, side=table["side"]), ["place", "side"])
     for metric in ("rejected", "with_plan", "cost"):
         islet, hill = (done.number(f"place = {name}", metric) for name in ("islet", "hill"))
-        assert (islet.hidden, islet.n, islet.is_known) == ("few", None, False)
-        assert (hill.hidden, hill.n, hill.is_known) == ("beside", None, False)
+        assert (islet.hidden, islet.n) == ("few", None)
+        assert np.isnan([islet.value, islet.low, islet.high]).all()
+        assert (hill.hidden, hill.n) == ("beside", None)
+        assert np.isnan([hill.value, hill.low, hill.high]).all()
         assert done.number("place = shore", metric).n is not None
     assert all(each.group != "place = hill" for each in done.differences)
     frame = done.to_frame().set_index(["group", "metric"])
@@ -536,7 +538,7 @@ def test_a_small_part_of_a_nested_column_is_not_told_by_the_rest(toy: Method) ->
         kept = {n.group: n.hidden for n in done.numbers if n.metric == metric and n.hidden}
         assert kept == {"region = Bremen": "few", "region = Bayern": "beside"}, metric
     assert not any("Bayern" in each.group for each in done.differences)
-    for said in ("Bremen: fewer than 20", "Bayern: kept back"):  # not "too few" of a hundred
+    for said in ("Bremen: fewer than 20", "Bayern: hidden"):  # not "too few" of a hundred
         assert f"Asked to change most, region = {said}" in done.to_text()
 
 
@@ -548,7 +550,7 @@ def test_what_is_kept_back_in_one_column_is_not_told_by_another(toy: Method) -> 
     done = audit(toy, table, ["place", "landscape"])
     for group in ("place = hill", "landscape = steep"):
         assert done.number(group, "rejected").hidden == "beside"
-    assert done.number("landscape = flat", "rejected").is_known
+    assert not done.number("landscape = flat", "rejected").hidden
 
 
 def test_how_many_have_a_plan_is_not_told_by_the_n_of_the_cost() -> None:
@@ -656,9 +658,9 @@ def test_no_number_stands_without_its_interval(found: Audit, toy: Method) -> Non
     for done in (found, few):
         for number in done.numbers:
             said = done.in_words(number)
-            assert re.fullmatch(r"kept back|fewer than 20|\S+ \(\S+ to \S+\)", said), said
-    assert any(not number.is_known for number in few.numbers)
-    assert few.number("everyone", "rejected").is_known
+            assert re.fullmatch(r"hidden|fewer than 20|\S+ \(\S+ to \S+\)", said), said
+    assert any(number.hidden for number in few.numbers)
+    assert not few.number("everyone", "rejected").hidden
 
 
 def test_shares_near_the_ends_are_not_rounded_away() -> None:
@@ -721,6 +723,6 @@ def test_the_page_says_what_the_audit_found(found: Audit) -> None:
     for name in found.metrics:
         for group in found.groups:
             number = found.number(group, name)
-            assert found.in_words(number) in text or not number.is_known
+            assert found.in_words(number) in text or number.hidden
     assert "not measured: this ToSixty has no verifier" in text
     assert "fair" in text

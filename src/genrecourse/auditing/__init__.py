@@ -1,16 +1,16 @@
-"""Recourse by group: who is turned down, who gets a plan, and what it asks of them.
+"""Audit recourse by group: who is rejected, who gets a plan, and what the plan asks for.
 
     found = audit(method, X, groups=["sex", "race"])
     found.to_frame()  # group, metric, value, low, high, n
-    found.to_html()  # one file that opens anywhere
+    found.to_html()  # one file that opens in every browser
 
-One step a file, in reading order:
+One step per file, in reading order:
 
-    measures.py    one number a person and metric, from plans that hold
+    measures.py    one number per person and metric
     groups.py      who belongs to which group
-    discretion.py  what is kept back, so that nothing follows about a few people
-    resampling.py  the bootstrap: intervals of means of people
-    result.py      Audit: the numbers, the differences that are called, as text, JSON and frame
+    discretion.py  which numbers are hidden to protect small groups
+    resampling.py  the bootstrap: intervals of means over people
+    result.py      Audit: the numbers and differences, as text, JSON and table
     page.py        the same as one HTML file
 """
 

@@ -1,13 +1,13 @@
-"""What must not be told, so that nothing follows about fewer than `least` people.
+"""Find the numbers to hide, so that nobody can compute a number about fewer than `least` people.
 
-A mean that is told with its n is a sum over people, and sums can be subtracted: a country less all
-its regions but one is that region. People who belong to the same groups are a cell; a group is the
-sum of its cells, and all that follows from the sums told is what elimination makes of them. So
-groups are asked one by one whether they may be told beside those told before, the largest first.
+A mean with its n is a sum over people, and sums can be subtracted: a country minus all regions but
+one is that region. People who belong to the same groups are a cell. A group is a sum of cells, and
+Gaussian elimination finds everything that follows from the published sums. So the groups are added
+one by one, the largest first, and a group is hidden if its number would reveal a small one.
 
-That no crossing of the columns with few people follows is certain. Other sums of few, such as two
-cells that have nothing in common, are looked for: elimination in one order of the cells shows some
-of them, so it is done in several.
+It is certain that no combination of columns with few people can be computed. Other sums of few
+people, such as two unrelated cells, are only searched for: elimination in one order of the cells
+finds some of them, so it is done in several orders.
 """
 
 from __future__ import annotations
@@ -20,53 +20,69 @@ import numpy as np
 from genrecourse.auditing.groups import Group
 from genrecourse.table.encoding import Array
 
-FEW, BESIDE = "few", "beside"  # why a number is kept back: `Number.hidden`
+FEW, BESIDE = "few", "beside"  # why a number is hidden: `Number.hidden`
 TINY = 1e-9
-ORDERS = 6  # of the cells, in which sums of few are looked for
+ORDERS = 6  # orders of the cells in which sums of few people are searched
 
-Hidden = dict[tuple[str, int], str]  # group and place of the metric: why it is kept back
+Hidden = dict[tuple[str, int], str]  # (group, number of the metric) -> why it is hidden
 
 
 def find_hidden(groups: list[Group], values: Array, least: int) -> Hidden:
-    """values: (n, m) numbers by metric, in which each metric counts people of the one before it.
+    """Return the numbers to hide, with the reason: FEW people, or BESIDE a group of few people.
 
-    The n of a metric is a sum of the one before: that of the cost says how many have a plan. So
-    what is kept back in a metric is kept back in those after it.
+    values: (n, m) one column per metric. The people of each metric are some of the people of the
+        metric before it.
+
+    The n of a metric is a number about the metric before it: the n of the cost is the number of
+    people with a plan. So a number that is hidden in one metric is hidden in all later ones.
+
+    >>> everyone = Group((), np.ones(30, dtype=bool))
+    >>> small = Group((("place", "islet"),), np.arange(30) < 5)
+    >>> find_hidden([everyone, small], np.ones((30, 1)), least=20)
+    {('place = islet', 0): 'few'}
     """
     members = np.stack([group.members for group in groups])
     cells, cell_of = np.unique(members, axis=1, return_inverse=True)
-    told, sizes = np.ones(len(groups), dtype=bool), np.full(cells.shape[1], -1)
+    shown, sizes = np.ones(len(groups), dtype=bool), np.full(cells.shape[1], -1)
     hidden: Hidden = {}
     for j, column in enumerate(values.T):
         before, sizes = sizes, np.bincount(cell_of.ravel()[~np.isnan(column)], minlength=len(sizes))
         n = cells @ sizes
         if (sizes != before).any():
-            told = _told(groups, cells[:, sizes > 0], sizes[sizes > 0], told & (n >= least), least)
-        for i in np.flatnonzero(~told):
+            allowed = shown & (n >= least)
+            shown = _shown(groups, cells[:, sizes > 0], sizes[sizes > 0], allowed, least)
+        for i in np.flatnonzero(~shown):
             hidden[groups[i].label, j] = FEW if n[i] < least else BESIDE
     return hidden
 
 
-def _told(
+def _shown(
     groups: list[Group], cells: np.ndarray, sizes: np.ndarray, allowed: np.ndarray, least: int
 ) -> np.ndarray:
-    """(g,) which of the groups allowed can be told. cells: (g, c) which are whose."""
+    """Return (g,) booleans: the allowed groups that can be shown.
+
+    cells: (g, c) booleans, the cells of each group.
+    """
     if not allowed.any():
         return allowed
     n = cells @ sizes
     ways = _ways(_crossings(groups, cells), sizes, least)
-    told = np.zeros(len(groups), dtype=bool)
-    # few columns first: who reads "sex" would rather miss a combination of it
+    shown = np.zeros(len(groups), dtype=bool)
+    # groups of few columns first: "sex" is more important than a combination with it
     for i in sorted(np.flatnonzero(allowed), key=lambda i: (len(groups[i].where), -n[i])):
         after = [way.add(cells[i].astype(float)) for way in ways]
-        told[i] = all(way.is_safe for way in after)
-        ways = after if told[i] else ways
-    return told
+        shown[i] = all(way.is_safe for way in after)
+        ways = after if shown[i] else ways
+    return shown
 
 
 def _ways(protected: Array, sizes: np.ndarray, least: int) -> list[Sums]:
-    """Nothing is told yet. Elimination begins at large cells, so that small ones are left over: by
-    size, then about so. What is protected follows in any order or in none: one is enough."""
+    """Return the sums before any group is shown, one for each order of elimination.
+
+    Elimination begins with large cells, so that small ones remain: the first order is by size, the
+    others are by size with noise. The protected combinations follow in any order or in none, so
+    only the first one checks them.
+    """
     rng = np.random.default_rng(0)
     noise = np.exp(rng.normal(size=(ORDERS, len(sizes)))) ** (np.arange(ORDERS) > 0)[:, None]
     few, empty = protected[protected @ sizes < least], np.empty((0, len(sizes)))
@@ -78,7 +94,7 @@ def _ways(protected: Array, sizes: np.ndarray, least: int) -> list[Sums]:
 
 
 def _crossings(groups: list[Group], cells: np.ndarray) -> Array:
-    """(k, c) the cells of everybody with the same values in some of the columns, listed or not."""
+    """Return (k, c) the cells of each combination of values of some columns, listed or not."""
     columns: dict[str, list[np.ndarray]] = {}
     for group, has in zip(groups, cells, strict=True):
         if len(group.where) == 1:
@@ -94,26 +110,33 @@ def _crossings(groups: list[Group], cells: np.ndarray) -> Array:
 
 @dataclass(frozen=True)
 class Sums:
-    """What is told, as sums over cells in reduced row echelon form."""
+    """The sums that are shown, over cells, in reduced row echelon form.
+
+    >>> none, order = np.empty((0, 2)), np.arange(2)
+    >>> sums = Sums(none, (), none, order, sizes=np.array([25.0, 5.0]), least=20)
+    >>> both = sums.add(np.array([1.0, 1.0]))
+    >>> both.is_safe, both.add(np.array([1.0, 0.0])).is_safe  # the second shows the 5 people
+    (True, False)
+    """
 
     rows: Array  # (r, c)
-    pivots: tuple[int, ...]  # of each row: the first cell of it in the order, and in no other row
-    left: Array  # (k, c) what must not follow, less what is told: zero if it follows
-    order: np.ndarray  # (c,) of elimination
-    sizes: Array  # (c,) people
+    pivots: tuple[int, ...]  # the first cell of each row in the order; no other row has it
+    left: Array  # (k, c) what must not follow, minus what is shown; a row of zeros follows
+    order: np.ndarray  # (c,) the order of elimination
+    sizes: Array  # (c,) people in each cell
     least: int
 
     @property
     def is_safe(self) -> bool:
-        """Whether nothing of few people follows."""
+        """Whether no number about few people follows."""
         enough = (self.rows != 0).astype(float) @ self.sizes >= self.least
         return bool(enough.all() and self.left.any(axis=1).all())
 
     def add(self, row: Array) -> Sums:
-        """With one more told."""
+        """Return the sums with one more sum over cells."""
         row = _clean(row - row[list(self.pivots)] @ self.rows)
         if not row.any():
-            return self  # it follows from what is told
+            return self  # it follows from the other sums
         pivot = int(self.order[np.argmax(row[self.order] != 0)])
         row = row / row[pivot]
         rows, left = (_without(pivot, row, each) for each in (self.rows, self.left))
@@ -122,7 +145,7 @@ class Sums:
 
 
 def _without(pivot: int, row: Array, rows: Array) -> Array:
-    """Rows less so much of one that nothing is left of them at the pivot."""
+    """Return the rows minus multiples of `row`, so that they are zero at the pivot."""
     found, has = rows.copy(), rows[:, pivot] != 0
     found[has] = _clean(rows[has] - np.outer(rows[has, pivot], row))
     return found

@@ -1,4 +1,4 @@
-"""Who belongs to which group: each value of each named column, and each combination of them."""
+"""Find the groups: one per value of each column, and one per combination of values."""
 
 from __future__ import annotations
 
@@ -15,51 +15,69 @@ from genrecourse.table.schema import plain
 
 EVERYONE = "everyone"
 NOT_GIVEN = "not given"
-MOST_VALUES = 20  # of a group column
+MOST_VALUES = 20  # values of a group column, at most
 
-Where = tuple[tuple[str, str], ...]  # columns and values in words; (): everyone
+Where = tuple[tuple[str, str], ...]  # columns and their values as text; (): everyone
 
 
 @dataclass(frozen=True)
 class Group:
-    """The people who have these values."""
+    """The people with these values.
+
+    >>> Group((("sex", "f"), ("job", "cook")), np.array([True, False])).label
+    'sex = f and job = cook'
+    """
 
     where: Where
     members: np.ndarray  # (n,) booleans
 
     @property
     def label(self) -> str:
+        """The columns and values as text."""
         return " and ".join(f"{column} = {value}" for column, value in self.where) or EVERYONE
 
 
 def check_groups(X: pd.DataFrame, groups: Sequence[str]) -> None:
-    """Refuse columns that make no groups, before anything long is done."""
+    """Raise a UserError for columns that give no useful groups.
+
+    >>> check_groups(pd.DataFrame({"a": [1, 2]}), ["b"])
+    Traceback (most recent call last):
+    ...
+    genrecourse.errors.UserError: audit: there is no column 'b' to group by; the table has ['a']
+    """
     if not groups:
-        raise UserError(f"audit: name a column to group people by; the table has {list(X.columns)}")
+        raise UserError(f"audit: give a column to group people by; the table has {list(X.columns)}")
     for name in groups:
         if name not in X.columns:
             raise UserError(
-                f"audit: no column '{name}' to group people by; the table has {list(X.columns)}"
+                f"audit: there is no column '{name}' to group by; the table has {list(X.columns)}"
             )
         levels = _levels(X[name])
         if len(levels) == 1:
             raise UserError(
-                f"audit: '{name}' is {next(iter(levels))!r} for all {len(X):,} people: one group "
-                "has nobody to be compared with"
+                f"audit: '{name}' is {next(iter(levels))!r} for all {len(X):,} people; there is no "
+                "second group to compare with"
             )
         if len(levels) > MOST_VALUES:
             raise UserError(
-                f"audit: '{name}' has {len(levels):,} values, and groups of so few people say "
-                f"little (at most {MOST_VALUES}); make a column of ranges, such as '18 to 39', and "
-                "name that"
+                f"audit: '{name}' has {len(levels):,} values; at most {MOST_VALUES} are possible. "
+                "Make a column of ranges, such as '18 to 39', and group by it"
             )
 
 
 def find_groups(
     X: pd.DataFrame, groups: Sequence[str], rejected: np.ndarray, least: int
 ) -> tuple[list[Group], int]:
-    """Everyone, each value of each column, and each combination of which at least `least` people
-    were rejected; and how many combinations have somebody, but fewer."""
+    """Return the groups, and the number of combinations that have people but are too small.
+
+    The groups are everyone, one per value of each column, and one per combination of values with
+    at least `least` rejected people.
+
+    >>> X = pd.DataFrame({"sex": ["f", "f", "m"], "job": ["cook", "cook", "cook"]})
+    >>> groups, small = find_groups(X, ["sex"], np.ones(3, dtype=bool), least=2)
+    >>> [group.label for group in groups]
+    ['everyone', 'sex = f', 'sex = m']
+    """
     levels = {name: _levels(X[name]) for name in dict.fromkeys(groups)}
     found = [Group((), np.ones(len(X), dtype=bool))]
     found += [Group(((name, v),), who) for name, each in levels.items() for v, who in each.items()]
@@ -70,7 +88,7 @@ def find_groups(
                 where = tuple(zip(names, values, strict=True))
                 members = reduce(np.logical_and, (levels[name][v] for name, v in where))
                 if not members.any() or members.tobytes() in seen:
-                    continue  # nobody, or the very people of another group
+                    continue  # nobody, or the same people as another group
                 seen.add(members.tobytes())
                 if (members & rejected).sum() < least:
                     small += 1
@@ -80,7 +98,7 @@ def find_groups(
 
 
 def _levels(column: pd.Series) -> dict[str, np.ndarray]:
-    """Each value in words, in order, with who has it. Who has none is a group of its own."""
+    """Return (n,) booleans for each value as text, in order; missing values are a group as well."""
     gone = column.isna().to_numpy()
     values = [plain(value) for value in column[~gone].unique()]
     if isinstance(column.dtype, pd.CategoricalDtype):

@@ -1,7 +1,7 @@
-"""What each person was told, as numbers: one a person and metric.
+"""Measure the plans of people: one number per person and metric.
 
-NaN says that the person does not count in a metric: who was accepted has no plan to be measured,
-and who has no plan has no cost. So every mean has a denominator that can be said.
+NaN means that the person does not count in the metric: an accepted person needs no plan, and a
+person without a plan has no cost. So the n of every mean is known.
 """
 
 from __future__ import annotations
@@ -19,27 +19,31 @@ from genrecourse.table.encoding import Array
 from genrecourse.table.noise import NOISE_SCALE
 from genrecourse.table.schema import Schema
 
-PEOPLE = 500  # who are helped at once: bounds memory
-KNOWN = 0.9  # of the training rows that are asked about: in a table of few values some recur
-CHANGE = "change: "  # before a feature's name: the share whose plan changes it
+PEOPLE = 500  # people per call of `plans`: bounds memory
+KNOWN = 0.9  # share of known training rows above which a table counts as the training table
+CHANGE = "change: "  # prefix of the metrics "share of plans that change this feature"
 
 NO_CAUSE = (
-    "A difference says that the groups differ in this table, more than the choice of people "
-    "explains. It does not say why: the groups differ in other things as well."
+    "A difference means that the groups differ in this table by more than chance explains. It does "
+    "not show why: the groups differ in other ways as well."
 )
 
 
 @dataclass(frozen=True)
 class Metric:
-    """How a mean over people is spoken of. `more` and `less` go on after "People with ..."."""
+    """The words for a mean over people. `more` and `less` complete "People with ...".
+
+    >>> METRICS["cost"].more
+    'have plans that cost more'
+    """
 
     title: str
-    counted: str  # over whom the mean is
+    counted: str  # the people over whom the mean is taken
     about: str
     more: str
     less: str
     is_share: bool = True
-    compared: bool = True  # between groups
+    compared: bool = True  # whether groups are compared by it
 
 
 METRICS = {
@@ -60,8 +64,9 @@ METRICS = {
     "cost": Metric(
         "Cost of the plan",
         "people with a plan",
-        "the mean size of the change: 1 for a changed category, and for a number the share of its "
-        "range that it moves, each times the schema's weight. Who has no plan is not in it.",
+        "the mean size of the change: a changed category counts 1, and a number counts the share "
+        "of its range that it moves, each times the weight in the schema. People without a plan "
+        "are not included.",
         "have plans that cost more",
         "have plans that cost less",
         is_share=False,
@@ -75,11 +80,11 @@ METRICS = {
         is_share=False,
     ),
     "valid": Metric(
-        "The plan holds, asked again",
+        "The plan holds in a second check",
         "people with a plan",
-        "the share of plans that the model accepts and that break no rule of the schema, when both "
-        "are asked again with the values in original units. It should be everybody: this is a "
-        "check, and groups are not compared by it.",
+        "the share of plans that the model accepts and that break no rule of the schema, checked "
+        "again with the values in original units. It should be 100%. Groups are not compared by "
+        "it.",
         "have plans that hold more often",
         "have plans that hold less often",
         compared=False,
@@ -87,32 +92,33 @@ METRICS = {
     "likely": Metric(
         "The outcome is likely favourable",
         "people with a plan",
-        "the verifier's estimate, from training rows, of how often a judge of its own would find "
-        "the favourable outcome likelier than not; the mean over plans.",
+        "the mean, over plans, of the verifier's estimate that the favourable outcome is likelier "
+        "than not. The verifier learned from the training rows.",
         "have plans that the verifier trusts more",
         "have plans that the verifier trusts less",
     ),
     "robust": Metric(
-        "RetrainedModels of the model that accept it",
+        "Retrained models that accept it",
         "people with a plan",
-        "the share of copies of the model, trained on other samples of the training rows, that "
-        "accept the plan; the mean over plans.",
-        "have plans that more copies of the model accept",
-        "have plans that fewer copies of the model accept",
+        "the mean, over plans, of the share of retrained models that accept the plan. They were "
+        "trained on other samples of the training rows.",
+        "have plans that more retrained models accept",
+        "have plans that fewer retrained models accept",
     ),
     "noise": Metric(
         "Accepted if carried out imprecisely",
         "people with a plan",
-        f"the share of {N_NOISE} imprecise versions of the plan (every number off by a standard "
-        f"deviation of {NOISE_SCALE:g} of its range) that the model accepts; the mean over plans.",
-        "have plans that bear being carried out imprecisely better",
-        "have plans that bear being carried out imprecisely less well",
+        f"the mean, over plans, of the share of {N_NOISE} imprecise versions that the model "
+        "accepts. In an imprecise version every number has noise with a standard deviation of "
+        f"{NOISE_SCALE:g} of its range.",
+        "have plans that the model accepts more often if they are carried out imprecisely",
+        "have plans that the model accepts less often if they are carried out imprecisely",
     ),
     "training_row": Metric(
         "The plan is a copy of a training row",
         "people with a plan",
-        "the share of plans that end at the very values of an accepted person in the training "
-        "data, of those whom the model file keeps: it tells that this person exists.",
+        "the share of plans with exactly the values of an accepted person whose training row the "
+        "model file contains. Such a plan reveals that this person exists.",
         "have plans that copy a training row more often",
         "have plans that copy a training row less often",
     ),
@@ -120,7 +126,12 @@ METRICS = {
 
 
 def metric_of(name: str, schema: Schema) -> Metric:
-    """The metric of a name, also of `change: FEATURE`."""
+    """Return the metric with this name, also for `change: FEATURE`.
+
+    >>> schema = Schema.infer(pd.DataFrame({"income": [1.0, 2.0]}))
+    >>> metric_of("change: income", schema).title
+    'Asked to change: income'
+    """
     if not name.startswith(CHANGE):
         return METRICS[name]
     label = schema[name.removeprefix(CHANGE)].label
@@ -136,33 +147,56 @@ def metric_of(name: str, schema: Schema) -> Metric:
 
 @dataclass
 class Measured:
-    """(n,) numbers by metric, and why a metric of `METRICS` is not among them."""
+    """The (n,) values of each metric, and why some metrics are absent.
+
+    >>> Measured({"rejected": np.array([1.0, 0.0])}, absent={"robust": "no verifier"}).reasons
+    {}
+    """
 
     values: dict[str, Array] = field(default_factory=dict)
-    absent: dict[str, str] = field(default_factory=dict)
-    reasons: dict[str, int] = field(default_factory=dict)  # why people have no plan: how many
+    absent: dict[str, str] = field(default_factory=dict)  # metric -> why it was not measured
+    reasons: dict[str, int] = field(default_factory=dict)  # reason for "no-plan" -> people
 
 
 def measure(method: Method, X: pd.DataFrame, request: dict[str, Any]) -> Measured:
-    """X: the features alone. request: as in `Method.plans`."""
+    """Make plans for the people X and measure them.
+
+    X: only the features of the schema. request: options of `Method.plans`.
+
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
+    >>> schema = Schema.infer(X[["income"]])
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, schema).fit(X[["income"]])
+    >>> found = measure(method, X[["income"]], {})
+    >>> float(found.values["rejected"].mean()), float(np.nanmean(found.values["with_plan"]))
+    (0.5125, 1.0)
+    """
     plans, X_plus = _plans(method, X, request)
     status = np.array([plan.status for plan in plans])
-    rejected, told = status != "already-accepted", status == "ok"
+    rejected, helped = status != "already-accepted", status == "ok"
     found = Measured()
     found.values["rejected"] = rejected.astype(float)
-    found.values["with_plan"] = np.where(rejected, told, np.nan)
+    found.values["with_plan"] = np.where(rejected, helped, np.nan)
     for plan in plans:
         if plan.status == "no-plan":
             found.reasons[plan.reason_code] = found.reasons.get(plan.reason_code, 0) + 1
     shown = [plan for plan in plans if plan.status == "ok"]
-    for name, values in _of_plans(method, X[told], X_plus, shown, found.absent).items():
+    for name, values in _of_plans(method, X[helped], X_plus, shown, found.absent).items():
         found.values[name] = np.full(len(X), np.nan)
-        found.values[name][told] = values
+        found.values[name][helped] = values
     return found
 
 
 def learned_from(method: Method, X: pd.DataFrame) -> bool:
-    """Whether X holds nearly all of the training rows that the model file keeps as a sample."""
+    """Return whether X contains nearly all rows of the sample of training rows in the method.
+
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
+    >>> schema = Schema.infer(X[["income"]])
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, schema).fit(X[["income"]])
+    >>> learned_from(method, X[["income"]]), learned_from(method, X[["income"]].head(9))
+    (True, False)
+    """
     encoder, probe = method.problem_.encoder, method.problem_.probe
     known, some = set(_keys(encoder.encode(X))), _keys(encoder.encode(probe))
     return sum(key in known for key in some) >= KNOWN * len(some)
@@ -171,11 +205,11 @@ def learned_from(method: Method, X: pd.DataFrame) -> bool:
 def _plans(
     method: Method, X: pd.DataFrame, request: dict[str, Any]
 ) -> tuple[list[Plan], pd.DataFrame]:
-    """Each person's plan, and the whole x_plus of those who are told one, with what follows.
+    """Return the plan of each person, and the complete x_plus of the people with a plan.
 
-    A plan does not depend on who stands beside, so people can come in parts; rules by label
-    cannot, as they must find every label. Of a part only the rows told are kept, not all that was
-    checked for it.
+    The plan of a person does not depend on other people, so the table is processed in parts. With
+    rules it is not, since rules for single people need all labels. Only the rows that are
+    shown are kept, to save memory.
     """
     size = len(X) if request.get("rules") is not None else PEOPLE
     plans: list[Plan] = []
@@ -195,13 +229,13 @@ def _of_plans(
     plans: list[Plan],
     absent: dict[str, str],
 ) -> dict[str, Array]:
-    """The metrics of plans that are told; what cannot be measured goes to `absent`."""
+    """Return the metrics of plans; metrics that cannot be measured go to `absent`."""
     found = {
         "cost": np.array([plan.cost for plan in plans], dtype=float),
         "changes": np.array([len(plan.changes) for plan in plans], dtype=float),
     }
     if plans:
-        found |= _asked_again(method, X, X_plus.set_axis(X.index), absent)
+        found |= _checked_again(method, X, X_plus.set_axis(X.index), absent)
     changed = [{change.feature.name for change in plan.changes} for plan in plans]
     for feature in method.schema_:
         if feature.role == "mutable":
@@ -209,13 +243,13 @@ def _of_plans(
     return found
 
 
-def _asked_again(
+def _checked_again(
     method: Method, X: pd.DataFrame, X_plus: pd.DataFrame, absent: dict[str, str]
 ) -> dict[str, Array]:
-    """h, the rules, noise, and what the method itself keeps, on plans carried out."""
+    """Return validity, noise, and what the verifier and the stored rows show of the plans."""
     h, encoder = method.classifier_, method.problem_.encoder
     Z, Z_plus = encoder.encode(X), encoder.encode(X_plus)
-    # what is protected decides neither the noise nor whose copy a plan is
+    # protected features select neither the noise nor the training row that a plan copies
     blank = method.problem_.protected.hide_encoded
     noisy = h.score_encoded(with_noise(encoder, blank(Z), Z_plus), encoder, X.iloc[:1])
     found = {
@@ -231,7 +265,7 @@ def _asked_again(
         absent |= {"likely": lacks, "robust": lacks}
     kept = method.kept_rows()
     if kept is None:
-        absent["training_row"] = f"this {type(method).__name__} keeps no training rows"
+        absent["training_row"] = f"this {type(method).__name__} stores no training rows"
     else:
         known = set(_keys(kept))
         found["training_row"] = np.array([float(key in known) for key in _keys(blank(Z_plus))])
@@ -239,5 +273,5 @@ def _asked_again(
 
 
 def _keys(Z: Array) -> list[bytes]:
-    rounded = Z.round(DECIMALS) + 0.0  # -0.0 and 0.0 are one value
+    rounded = Z.round(DECIMALS) + 0.0  # turns -0.0 into 0.0
     return [row.tobytes() for row in rounded]

@@ -1,4 +1,4 @@
-"""An audit as one HTML file, and its pictures as one image."""
+"""Write an audit as one HTML file, or its pictures as one image."""
 
 from __future__ import annotations
 
@@ -20,31 +20,41 @@ if TYPE_CHECKING:  # an audit makes its own page
     from genrecourse.auditing.result import Audit, Number
 
 LEAD = (
-    "A model turned some of these people down. Recourse tells them what would change its decision. "
-    "This page holds groups of people beside each other: how often they are turned down, how often "
-    "there is a plan for them, and what it asks."
+    "A model turned some of these people down. Recourse shows them what would change its decision. "
+    "This page compares groups of people: how often they are turned down, how often there is a "
+    "plan for them, and what it asks for."
 )
 LIMITS = (
-    "It is about one model, one way to find plans and one table of people. An interval says what "
-    "other people of the same kind would have given, not what another model would.",
-    "The cost is a distance on the scale of the data. It is neither money nor effort, and the same "
-    "change may be harder for one group than for another: no number here knows that.",
-    "A group that is not listed, has too few people or is kept back, is not shown to be treated "
-    "alike.",
-    "Equal numbers do not make a decision fair, and a difference does not by itself make it "
-    "unlawful: what follows is for people to judge.",
+    "The audit is about one model, one method to find plans and one table of people. An interval "
+    "shows how the number would vary with other people of the same kind, not with another model.",
+    "The cost is a distance on the scale of the data. It is neither money nor effort. The same "
+    "change may be harder for one group than for another, and no number here measures that.",
+    "If a group is not listed, is too small or is hidden, this does not show that it is treated "
+    "like the others.",
+    "Equal numbers do not make a decision fair, and a difference alone does not make it unlawful. "
+    "People have to judge the consequences.",
 )
 SHOWN = 8  # features in the tables of changes
-WIDTH, LINE, ROOM = 3.8, 0.42, 0.55  # inches: so narrow that a phone shows it large enough
-IMAGE = ("rejected", "with_plan", "cost", "changes")  # the picture of `write_image`
+WIDTH, LINE, ROOM = 3.8, 0.42, 0.55  # inches; narrow, so that it is readable on a phone
+IMAGE = ("rejected", "with_plan", "cost", "changes")  # the metrics in `write_image`
 
 
 def audit_html(audit: Audit, title: str) -> str:
-    """The whole page."""
+    """Return the page as HTML.
+
+    >>> import numpy as np, pandas as pd
+    >>> from genrecourse import NearestNeighbour, Schema, audit
+    >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
+    >>> schema = Schema.infer(X[["income"]])
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, schema).fit(X[["income"]])
+    >>> found = audit(method, X, groups="side", n_boot=100)
+    >>> audit_html(found, "Loans").startswith("<!doctype html>")
+    True
+    """
     parts = [
         _head(audit, title),
         section(
-            "What differs",
+            "Differences between groups",
             *(f"<p><strong>{escape(remark)}</strong></p>" for remark in audit.remarks),
             *(bullets(audit.findings), _muted(audit.how_called), _muted(NO_CAUSE)),
         ),
@@ -59,7 +69,18 @@ def audit_html(audit: Audit, title: str) -> str:
 
 
 def write_image(audit: Audit, path: str | Path) -> None:
-    """Shares, cost and changes by group, as PNG."""
+    """Write shares, cost and changes by group as a PNG file.
+
+    >>> import numpy as np, pandas as pd, tempfile
+    >>> from genrecourse import NearestNeighbour, Schema, audit
+    >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
+    >>> schema = Schema.infer(X[["income"]])
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, schema).fit(X[["income"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_image(audit(method, X, groups="side", n_boot=100), Path(folder, "audit.png"))
+    ...     Path(folder, "audit.png").exists()
+    True
+    """
     draws = {
         f"{audit.metric(name).title}\n(of {audit.metric(name).counted})": _drawing(audit, name)
         for name in IMAGE
@@ -73,12 +94,12 @@ def write_image(audit: Audit, path: str | Path) -> None:
 
 def _head(audit: Audit, title: str) -> str:
     people, rejected = (audit.number(EVERYONE, name) for name in ("rejected", "with_plan"))
-    down, told = audit.count(rejected), audit.count(audit.number(EVERYONE, "cost"))
+    down, helped = audit.count(rejected), audit.count(audit.number(EVERYONE, "cost"))
     tiles = [
         (audit.count(people), "people"),
         (down, "turned down by the model"),
-        (f"{told} of {down}", "of these have a plan that holds"),
-        (f"{len(audit.called)} of {len(audit.differences)}", "comparisons call a difference"),
+        (f"{helped} of {down}", "of these have a plan that holds"),
+        (f"{len(audit.called)} of {len(audit.differences)}", "comparisons show a difference"),
     ]
     return header("genrecourse audit", title, LEAD, tiles)
 
@@ -97,7 +118,7 @@ def _by_group(audit: Audit) -> str:
     return section(
         "By group",
         f'<div class="panels">{"".join(figures)}</div>',
-        lead=f"Dot: the mean. Bar: its interval. Mark: everyone’s mean. The scales differ. "
+        lead=f"Dot: the mean. Bar: its interval. Mark: the mean of everyone. The scales differ. "
         f"{audit.how_counted}",
     )
 
@@ -133,7 +154,7 @@ def _height(audit: Audit) -> float:
 
 
 def _changes(audit: Audit) -> str:
-    """What each group is asked to change most, in its own order."""
+    """Return what each group is asked to change most, each in its own order."""
     figures = []
     for group in audit.groups:
         most = audit.asked_most(group)[:SHOWN]
@@ -157,9 +178,9 @@ def _changes(audit: Audit) -> str:
     return section(
         "What people are asked to change most",
         f'<div class="panels">{"".join(figures)}</div>',
-        lead=f"The share of plans that change a feature, for the {SHOWN} features asked most of "
-        "each group. Groups are not compared by these: with so many comparisons no interval would "
-        "be narrow enough to tell.",
+        lead=f"The share of plans that change a feature, for the {SHOWN} most frequent features of "
+        "each group. Groups are not compared by these shares: with so many comparisons, all "
+        "intervals would be too wide.",
     )
 
 
@@ -177,9 +198,9 @@ def _everything(audit: Audit) -> str:
 
 
 def _meanings(audit: Audit) -> str:
-    said = {audit.metric(name).title: audit.metric(name).about for name in audit.metrics}
-    said |= {audit.metric(name).title: f"not measured: {w}." for name, w in audit.absent.items()}
-    return section("What the numbers are", notes(said))
+    words = {audit.metric(name).title: audit.metric(name).about for name in audit.metrics}
+    words |= {audit.metric(name).title: f"not measured: {w}." for name, w in audit.absent.items()}
+    return section("What the numbers mean", notes(words))
 
 
 def _facts(audit: Audit) -> dict[str, str]:

@@ -1,13 +1,14 @@
-"""The bootstrap: what a mean would have been, had other people stood in the table.
+"""The bootstrap: how a mean would vary if the table had other people.
 
-People are resampled; the model, the method and their plans are held fixed, so an interval speaks of
-other people of the same kind and not of another model. Two things make it honest for small groups:
+People are resampled; the model, the method and the plans stay the same. So an interval describes
+other people of the same kind, not another model. Two corrections are made for small groups:
 
-- A share is resampled with one more person who has it and one who has not, so that 20 of 20 is not
-  taken for certainty (Agresti & Caffo 2000). A mean of amounts that are all alike gets the smallest
-  and the largest of the table in their place. The value itself is as counted.
-- The percentiles are farther apart than the level says, as Student's are than the normal ones
-  (Hesterberg 2015, "expanded percentiles").
+- For a share, one person with the value 1 and one with the value 0 are added before resampling, so
+  that 20 of 20 does not look certain (Agresti & Caffo 2000). If all amounts of a group are equal,
+  the smallest and the largest amount of the table are added instead. The reported mean does not
+  include the added people.
+- The percentiles are wider than the nominal level, as Student's quantiles are wider than normal
+  quantiles (Hesterberg 2015, "expanded percentiles").
 """
 
 from __future__ import annotations
@@ -20,14 +21,20 @@ from scipy.stats import t as student
 
 from genrecourse.table.encoding import Array
 
-CELLS = 4_000_000  # drawn at once: bounds memory
+CELLS = 4_000_000  # draws at once: bounds memory
 
 
 class Bootstrap:
-    """Means of resampled people, for the columns of one table of numbers."""
+    """Means over resampled people, for the columns of one table of numbers.
+
+    >>> values = np.array([[1.0], [0.0], [1.0], [1.0]])
+    >>> draws = Bootstrap(values, np.array([True]), n_boot=200, seed=0)
+    >>> draws.means(np.ones(4, dtype=bool)).shape
+    (200, 1)
+    """
 
     def __init__(self, values: Array, is_share: np.ndarray, n_boot: int, seed: int):
-        """values: (n, m), NaN where a person does not count. is_share: (m,) booleans."""
+        """values: (n, m), NaN if a person does not count. is_share: (m,) booleans."""
         self.values, self.n_boot, self.seed = values, n_boot, seed
         self.is_share = is_share
         ends = np.array([_ends(column) for column in values.T]).reshape(-1, 2).T
@@ -35,7 +42,7 @@ class Bootstrap:
         self._done: dict[bytes, Array] = {}
 
     def means(self, members: np.ndarray) -> Array:
-        """(n_boot, m); NaN where nobody counted. Depends on who the members are alone."""
+        """Return (n_boot, m) means; NaN if nobody counts. The draws depend only on the members."""
         key = members.tobytes()
         if key not in self._done:
             rng = np.random.default_rng([self.seed, crc32(key)])
@@ -58,7 +65,14 @@ class Bootstrap:
 
 
 def interval(means: Array, n: int, level: float) -> tuple[float, float]:
-    """The expanded percentile interval of one column of `Bootstrap.means`; n: people counted."""
+    """Return the expanded percentile interval of one column of `Bootstrap.means`.
+
+    n: the number of people who count.
+
+    >>> low, high = interval(np.linspace(0, 1, 1001), n=50, level=0.95)
+    >>> round(low, 2), round(high, 2)
+    (0.02, 0.98)
+    """
     wide = np.sqrt(n / (n - 1)) * student.ppf(0.5 + level / 2, n - 1)
     tail = float(norm.cdf(-wide))
     low, high = np.nanquantile(means, [tail, 1 - tail])
@@ -66,10 +80,17 @@ def interval(means: Array, n: int, level: float) -> tuple[float, float]:
 
 
 def difference(a: Array, b: Array, n: int, level: float, comparisons: int) -> float:
-    """Half the width of the interval of a difference between means of other people, so that all of
-    `comparisons` such intervals hold at once with this level (Bonferroni).
+    """Return half the width of the interval of a difference between two means.
 
-    a, b: columns of `Bootstrap.means`. n: people counted in the smaller group.
+    All `comparisons` intervals hold at once with this level (Bonferroni).
+
+    a, b: columns of `Bootstrap.means`, of different people.
+    n: the number of people who count in the smaller group.
+
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.normal(0, 0.1, 500), rng.normal(0, 0.1, 500)
+    >>> difference(a, b, 50, 0.95, comparisons=1) < difference(a, b, 50, 0.95, comparisons=10)
+    True
     """
     error = np.sqrt(np.nanvar(a, ddof=1) + np.nanvar(b, ddof=1))
     return float(student.ppf(1 - (1 - level) / (2 * comparisons), n - 1) * error)

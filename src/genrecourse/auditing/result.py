@@ -1,4 +1,4 @@
-"""Audit: means by group with their intervals, and the differences that these support."""
+"""Audit: means by group with their intervals, and the differences between groups."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from genrecourse.table.encoding import Array
 from genrecourse.table.schema import Schema
 
 LEVEL = 0.95
-LEAST = 20  # people behind a number; with fewer it is not given
+LEAST = 20  # a number about fewer people is hidden
 N_BOOT = 1000
-COLUMNS = ("group", "metric", "value", "low", "high", "n")  # of Audit.to_frame
+COLUMNS = ("group", "metric", "value", "low", "high", "n")  # columns of Audit.to_frame
 LEARNED = (
-    "These look like the rows that the model learned from: what is said of likely outcomes and of "
-    "copies of the model flatters the plans. Audit people who were held out."
+    "These people look like the training rows of the model, so likely outcomes and retrained "
+    "models look better than they are. Audit people whom the model has not seen."
 )
 
 
@@ -44,8 +44,11 @@ LEARNED = (
 class Number:
     """The mean of one metric in one group, with its interval.
 
-    NaN, and no n, where too few people count; and where, with the numbers that are told, it would
-    give such a one away.
+    value, low and high are NaN and n is None if too few people count, or if the number would reveal
+    a number about too few people.
+
+    >>> Number("sex = f", "rejected", 0.4, 0.3, 0.5, n=90).n
+    90
     """
 
     group: str
@@ -54,88 +57,95 @@ class Number:
     low: float
     high: float
     n: int | None  # people who count in it
-    hidden: str = ""  # why it is kept back: FEW, or BESIDE those who are few
-
-    @property
-    def is_known(self) -> bool:
-        return not math.isnan(self.value)
+    hidden: str = ""  # why it is hidden: FEW people, or BESIDE a group of few people
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One group against everyone else, in one metric."""
+    """One group compared with everyone else, in one metric.
+
+    >>> Difference("sex = f", "cost", 0.5, 0.3, 0.2, 0.1, 0.3, n=90, n_others=110).is_called
+    True
+    """
 
     group: str
     metric: str
     value: float
-    others: float  # everyone else's mean
+    others: float  # the mean of everyone else
     difference: float
-    low: float  # its interval, which holds for all comparisons of the audit at once
+    low: float  # the interval of the difference; all intervals of the audit hold at once
     high: float
     n: int
     n_others: int
 
     @property
     def is_called(self) -> bool:
-        """Whether the interval supports saying that there is a difference."""
+        """Whether the interval excludes zero."""
         return self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found; made by `audit`."""
+    """The result of `audit`.
+
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
+    >>> schema = Schema.infer(X[["income"]])
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, schema).fit(X[["income"]])
+    >>> found = audit(method, X, groups="side", n_boot=100)
+    >>> found.groups
+    ['everyone', 'side = a', 'side = b']
+    >>> found.in_words(found.number("everyone", "changes"))
+    '1.00 (1.00 to 1.00)'
+    """
 
     numbers: tuple[Number, ...]
-    differences: tuple[Difference, ...]  # every comparison that was made, called or not
-    columns: tuple[str, ...]  # people were grouped by
-    grouped: dict[str, Where]  # each group's label, and its columns and values
+    differences: tuple[Difference, ...]  # all comparisons, with or without a difference
+    columns: tuple[str, ...]  # the columns of the groups
+    grouped: dict[str, Where]  # label of each group -> its columns and values
     schema: Schema
     method: str
-    absent: dict[str, str] = field(default_factory=dict)  # metrics not measured, and why
-    reasons: dict[str, int] = field(default_factory=dict)  # why people have no plan
-    small: int = 0  # combinations with too few people to be listed
-    learned: bool = False  # whether the people are those whom the model learned from
+    absent: dict[str, str] = field(default_factory=dict)  # metric -> why it was not measured
+    reasons: dict[str, int] = field(default_factory=dict)  # reason for "no-plan" -> people
+    small: int = 0  # combinations that are not listed, since they have too few people
+    learned: bool = False  # whether the people look like the training rows
     level: float = LEVEL
     least: int = LEAST
     n_boot: int = N_BOOT
     seed: int = 0
 
-    # ---- looking things up --------------------------------------------------------------------
+    # ---- lookup -------------------------------------------------------------------------------
 
     @property
     def groups(self) -> list[str]:
+        """The labels of the groups; the first is everyone."""
         return list(self.grouped)
-
-    def groups_by(self, *columns: str) -> list[str]:
-        """The groups that are about these columns and no other."""
-        return [
-            group
-            for group, where in self.grouped.items()
-            if tuple(column for column, _ in where) == columns
-        ]
 
     @property
     def metrics(self) -> list[str]:
-        """Of `METRICS`, those that were measured."""
+        """The metrics of `METRICS` that were measured."""
         return [name for name in METRICS if name not in self.absent]
 
     @property
     def called(self) -> list[Difference]:
-        """The differences that their intervals support."""
+        """The differences whose intervals exclude zero."""
         return [each for each in self.differences if each.is_called]
 
     def number(self, group: str, metric: str) -> Number:
+        """Return the number of one group and metric."""
         for each in self.numbers:
             if (each.group, each.metric) == (group, metric):
                 return each
         raise UserError(
-            f"the audit has no '{metric}' of '{group}'; groups: {self.groups}, metrics: "
+            f"the audit has no number '{metric}' for '{group}'; groups: {self.groups}, metrics: "
             f"{list(dict.fromkeys(each.metric for each in self.numbers))}"
         )
 
     def asked_most(self, group: str = EVERYONE) -> list[Number]:
-        """The shares of plans that change each feature, the most frequent first; what no plan
-        changes is left out, and so is everything if too few people have a plan."""
+        """Return the shares of plans that change each feature, the largest first.
+
+        Features that no plan changes are left out. The list is empty if too few people have a plan.
+        """
         found = [
             each
             for each in self.numbers
@@ -144,12 +154,13 @@ class Audit:
         return sorted(found, key=lambda each: -each.value)
 
     def metric(self, name: str) -> Metric:
+        """Return the words for a metric."""
         return metric_of(name, self.schema)
 
     # ---- in words -----------------------------------------------------------------------------
 
     def in_words(self, number: Number) -> str:
-        """A number with its interval, never without."""
+        """Return a number with its interval as text."""
         if number.hidden:
             return self.count(number)
         low, value, high = (
@@ -158,79 +169,81 @@ class Audit:
         return f"{value} ({low} to {high})"
 
     def count(self, number: Number) -> str:
-        """How many people count in a number, as far as that is told."""
+        """Return how many people count in a number as text, or that it is hidden."""
         if number.n is not None:
             return f"{number.n:,}"
-        return f"fewer than {self.least}" if number.hidden == FEW else "kept back"
+        return f"fewer than {self.least}" if number.hidden == FEW else "hidden"
 
     def sentence(self, each: Difference) -> str:
-        """A difference that is called, in a sentence."""
+        """Return a difference as a sentence."""
         metric = self.metric(each.metric)
-        said = metric.more if each.difference > 0 else metric.less
+        comparison = metric.more if each.difference > 0 else metric.less
         value, others = written(each.value, metric), written(each.others, metric)
         near, far = sorted((abs(each.low), abs(each.high)))
         size, near_, far_ = (_gap(gap, metric) for gap in (abs(each.difference), near, far))
         unit = " percentage points" if metric.is_share else ""
         return (
-            f"People with {each.group} {said} than everyone else: {value} (n {each.n:,}) against "
-            f"{others} (n {each.n_others:,}), a difference of {size}{unit} ({near_} to {far_})."
+            f"People with {each.group} {comparison} than everyone else: {value} (n {each.n:,}) "
+            f"compared with {others} (n {each.n_others:,}), a difference of {size}{unit} ({near_} "
+            f"to {far_})."
         )
 
     @property
     def how_called(self) -> str:
-        """What a called difference rests on."""
+        """How differences are found."""
         made = len(self.differences)
         if made == 0:
-            return f"No comparison was made: no two sides have {self.least} people to be counted."
+            return f"No groups were compared: a comparison needs {self.least} people on each side."
         each = 1 - (1 - self.level) / made
         return (
             f"{made} comparisons were made, each of a group with everyone else. A difference is "
-            f"called where its interval leaves out zero; the intervals hold for all {made} at once "
-            f"with {self.level:.0%} confidence (Bonferroni: {each:.3%} each)."
+            f"reported if its interval excludes zero; all {made} intervals hold at once with "
+            f"{self.level:.0%} confidence (Bonferroni: {each:.3%} each)."
         )
 
     @property
     def how_counted(self) -> str:
-        """What the intervals are, and who is not shown."""
-        said = (
-            f"{self.level:.0%} intervals, each by itself, from {self.n_boot:,} resamples of the "
-            f"people, with the model and its plans as they are. With fewer than {self.least} "
-            f"people to be counted no number is given, and one from which, with the others that "
-            f"are told, theirs would follow is kept back. How many they are is not kept secret: "
-            f"it may follow from a share and its n in the metric before."
+        """What the intervals mean, and which numbers are hidden."""
+        text = (
+            f"The {self.level:.0%} intervals come from {self.n_boot:,} resamples of the people, "
+            f"with the same model and plans; each interval holds separately. Numbers about fewer "
+            f"than {self.least} people are hidden, and so are numbers from which these could be "
+            f"computed. The size of a small group is not secret: it may follow from a share and "
+            f"its n in the metric before."
         )
         if len(self.columns) > 1:
-            said += (
+            text += (
                 f" A combination is listed if at least {self.least} of its people were turned "
-                f"down; {self.small} with somebody in them are not."
+                f"down; {self.small} smaller combinations are not listed."
             )
-        return said
+        return text
 
     @property
     def remarks(self) -> list[str]:
-        """What to know before reading on."""
+        """Warnings about the audit."""
         return [LEARNED] if self.learned else []
 
     @property
     def findings(self) -> list[str]:
-        """The called differences in sentences; or that there is none."""
+        """The differences as sentences, or a sentence that there is none."""
         if self.called:
             return [self.sentence(each) for each in self.called]
         if not self.differences:
             return []
         return [
-            "No difference between groups is called. That is no proof that there is none: a small "
-            "one shows only in a larger table."
+            "No difference between groups was found. This does not prove that there is none: a "
+            "small difference shows only in a larger table."
         ]
 
     # ---- as text and data ---------------------------------------------------------------------
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a group and metric. Too few people: neither n nor anything else."""
+        """Return one row per group and metric; a hidden number has only missing values."""
         rows = [asdict(number) for number in self.numbers]
         return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"n": "Int64"})
 
     def to_text(self) -> str:
+        """Return all numbers and findings as text."""
         lines = []
         width = max(map(len, self.groups))
         for name in self.metrics:
@@ -241,10 +254,10 @@ class Audit:
                 lines.append(f"  {group:<{width}}  {self.in_words(number)}")
         for group in self.groups:
             most = self.asked_most(group)[:3]
-            said = "; ".join(f"{self._feature(each)} {self.in_words(each)}" for each in most)
-            cost = self.number(group, "cost")  # hidden for the reason that what is asked is
+            asked = "; ".join(f"{self._feature(each)} {self.in_words(each)}" for each in most)
+            cost = self.number(group, "cost")  # hidden if the shares are hidden
             none = self.count(cost) if cost.hidden else "nothing"
-            lines.append(f"Asked to change most, {group}: {said or none}")
+            lines.append(f"Asked to change most, {group}: {asked or none}")
         lines += [f"Not measured, {self.metric(m).title}: {why}" for m, why in self.absent.items()]
         return "\n".join(
             [
@@ -257,7 +270,7 @@ class Audit:
         return self.schema[number.metric.removeprefix(CHANGE)].label
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: no NaN, no numpy."""
+        """Return plain values for JSON: no NaN and no numpy types."""
         return {
             "method": self.method,
             "columns": list(self.columns),
@@ -277,28 +290,35 @@ class Audit:
         }
 
     def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def to_html(self, title: str = "Who gets a plan, and what does it ask?") -> str:
-        """One file that opens anywhere, with pictures."""
-        from genrecourse.auditing.page import audit_html  # brings matplotlib: slow to import
+        """Return one HTML file with pictures; it needs no network."""
+        from genrecourse.auditing.page import audit_html  # imports matplotlib, which is slow
 
         return audit_html(self, title)
 
 
 def written(value: float, metric: Metric) -> str:
-    """A mean as people write it; what is nearly nobody or nearly everybody is not rounded away."""
+    """Return a mean as people write it; a share close to 0% or 100% is not rounded to it.
+
+    >>> written(0.456, METRICS["rejected"]), written(0.0004, METRICS["rejected"])
+    ('46%', '0.04%')
+    """
     if not metric.is_share:
         return f"{value:.2f}"
     edge = min(value, 1 - value)
     if not 1e-6 < edge < 0.01:
         return f"{value:.0%}"
-    digits = max(1, math.ceil(-math.log10(200 * edge)))  # the least with which it is not 0 or 100
+    digits = max(
+        1, math.ceil(-math.log10(200 * edge))
+    )  # the fewest digits with which it is not 0 or 100
     return f"{value:.{digits}%}"
 
 
 def _gap(size: float, metric: Metric) -> str:
-    """A difference, with as many digits as it takes not to be zero."""
+    """Return a difference with enough digits that it is not zero."""
     size, digits = (100 * size, 1) if metric.is_share else (size, 2)
     text = f"{size:.{digits}f}"
     return text if float(text) or not size else f"{size:.1g}"
@@ -308,7 +328,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
 
 
-# ---- how it is made -------------------------------------------------------------------------
+# ---- the audit ------------------------------------------------------------------------------
 
 
 def audit(
@@ -322,28 +342,38 @@ def audit(
     seed: int = 0,
     **request: Any,
 ) -> Audit:
-    """Recourse by group and overall: shares, costs, robustness, with intervals.
+    """Audit recourse by group and overall: shares, costs and robustness, with intervals.
 
-    X: people, of all outcomes: accepted ones count in the share that is turned down. Beside the
-        features it may have columns that the model never sees.
-    groups: columns of X, features or not; each value is a group, and so is each combination of
-        which at least `least` people were turned down.
-    level: of the intervals. least: people behind a number. n_boot, seed: of the bootstrap.
-    request: as in `Method.plans`.
+    X: people, accepted and rejected. It may have further columns that the model does not use.
+    groups: columns of X. Each value is a group, and so is each combination of values with at least
+        `least` rejected people.
+    level: the confidence level of the intervals.
+    least: numbers about fewer people are hidden.
+    n_boot, seed: the number of resamples and the seed of the bootstrap.
+    request: options of `Method.plans`.
+
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
+    >>> schema = Schema.infer(X[["income"]])
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, schema).fit(X[["income"]])
+    >>> found = audit(method, X, groups="side", n_boot=100)
+    >>> [found.in_words(found.number(group, "with_plan"))[:4] for group in found.groups]
+    ['100%', '100%', '100%']
     """
     groups = [groups] if isinstance(groups, str) else list(dict.fromkeys(groups))
     _check_settings(level, least, n_boot)
     if len(X) == 0:
-        raise UserError("audit: the table has no rows")
+        raise UserError("audit: the table has no rows; it needs people to audit")
     check_groups(X, groups)
     absent = [name for name in method.schema_.names if name not in X.columns]
     if absent:
-        raise UserError(f"audit: the table lacks the column(s) {absent}; it has {list(X.columns)}")
+        raise UserError(f"audit: the table lacks the columns {absent}; it has {list(X.columns)}")
     found = measure(method, X[method.schema_.names], request)
     rejected = found.values["rejected"] == 1
     if not rejected.any():
         raise UserError(
-            f"audit: the model turns down nobody of {len(X):,} people, so that nobody needs a plan"
+            f"audit: the model accepts all {len(X):,} people, so nobody needs a plan; audit a "
+            "table with rejected people"
         )
     people, small = find_groups(X, groups, rejected, least)
     names = list(found.values)
@@ -371,15 +401,15 @@ def audit(
 
 def _check_settings(level: float, least: int, n_boot: int) -> None:
     if not 0.5 <= level < 1:
-        raise UserError(f"audit: the level {level} should be from 0.5 to below 1, such as 0.95")
+        raise UserError(f"audit: level is {level}; it must be from 0.5 to below 1, such as 0.95")
     if least < 2:
-        raise UserError(f"audit: least is {least}; a mean of one person has no interval")
+        raise UserError(f"audit: least is {least}; it must be 2 or more, for an interval")
     if n_boot < 100:
-        raise UserError(f"audit: n_boot is {n_boot}; intervals need 100 resamples at least")
+        raise UserError(f"audit: n_boot is {n_boot}; it must be 100 or more")
 
 
 def _absent(found: Measured) -> dict[str, str]:
-    """In the order of `METRICS`; where nobody has a plan, nothing of a plan is measured."""
+    """Return why metrics are absent, in the order of `METRICS`."""
     return {
         name: found.absent.get(name, "nobody has a plan")
         for name in METRICS
@@ -393,17 +423,17 @@ def _numbers(
     numbers = []
     for group in groups:
         counted = _counted(draws.values, group.members)
-        told = [j for j in range(len(names)) if (group.label, j) not in hidden]
-        means = draws.means(group.members) if told else None
+        shown = [j for j in range(len(names)) if (group.label, j) not in hidden]
+        means = draws.means(group.members) if shown else None
         for j, name in enumerate(names):
-            if j not in told or means is None:
+            if j not in shown or means is None:
                 why = hidden[group.label, j]
                 numbers.append(Number(group.label, name, math.nan, math.nan, math.nan, None, why))
                 continue
             n = int(counted[j])
             low, high = interval(means[:, j], n, level)
             value = _mean(draws.values, group.members, j)
-            # the resampled means of a share lean a little to the middle
+            # resampled means of a share are biased towards one half: include the value itself
             numbers.append(Number(group.label, name, value, min(low, value), max(high, value), n))
     return tuple(numbers)
 
@@ -417,8 +447,11 @@ def _differences(
     least: int,
     hidden: Mapping[tuple[str, int], str] = MappingProxyType({}),
 ) -> tuple[Difference, ...]:
-    """Each group against everyone else; the other half of a pair is the same comparison. What is
-    kept back is not compared: the comparison would tell it."""
+    """Compare each group with everyone else.
+
+    The two groups of a column with two values are one comparison. Hidden numbers are not compared,
+    since the comparison would reveal them.
+    """
     made: list[tuple[Group, int]] = []
     seen: set[bytes] = set()
     for group in groups:
@@ -448,7 +481,7 @@ def _compared(
 
 
 def _counted(values: Array, members: np.ndarray) -> np.ndarray:
-    """(m,) how many of the members count in each metric."""
+    """Return (m,) how many of the members count in each metric."""
     return np.asarray((~np.isnan(values[members])).sum(axis=0))
 
 

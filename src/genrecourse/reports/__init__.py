@@ -1,1 +1,7 @@
-"""Pages, pictures and console output."""
+"""Write results for people: pages, pictures and console output.
+
+plan_report.py  one HTML file about plans
+html.py         the parts of every page
+plots.py        every picture
+console.py      tables and panels in a terminal
+"""

@@ -1,7 +1,7 @@
-"""What every page is made of: one HTML file that opens anywhere, with no network and no script.
+"""The parts of every page: one HTML file without network access and without scripts.
 
-Every text that comes from outside is escaped here; pictures are drawn by `plots` and stand in the
-file itself.
+These functions escape all text that they get. `plots` draws the pictures, which are embedded in the
+file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from genrecourse.reports import plots
 
 
 def document(title: str, parts: Sequence[str], language: str = "en") -> str:
-    """The whole file, from its parts, which are HTML."""
+    """Return the complete HTML file. parts: HTML, in order.
+
+    >>> document("Plans", ["<p>Hello</p>"]).startswith("<!doctype html>")
+    True
+    """
     return (
         f'<!doctype html>\n<html lang="{escape(language)}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -25,7 +29,11 @@ def document(title: str, parts: Sequence[str], language: str = "en") -> str:
 
 
 def header(eyebrow: str, title: str, lead: str, tiles: Sequence[tuple[str, str]]) -> str:
-    """tiles: a number and what it counts."""
+    """Return the top of a page. tiles: pairs of a number and what it counts.
+
+    >>> "<b>12</b>" in header("report", "Plans", "Some plans.", [("12", "people")])
+    True
+    """
     return (
         f'<header><p class="eyebrow">{escape(eyebrow)}</p><h1>{escape(title)}</h1>'
         f'<p class="lead">{escape(lead)}</p><div class="tiles">'
@@ -38,21 +46,35 @@ def header(eyebrow: str, title: str, lead: str, tiles: Sequence[tuple[str, str]]
 
 
 def notes(facts: Mapping[str, str]) -> str:
-    """Names and what is said of them; what is empty is left out."""
+    """Return names with their descriptions; empty descriptions are left out.
+
+    >>> notes({"seed": "0", "notes": ""})
+    '<dl class="notes"><div><dt>seed</dt><dd>0</dd></div></dl>'
+    """
     rows = "".join(
-        f"<div><dt>{escape(what)}</dt><dd>{escape(said)}</dd></div>"
-        for what, said in facts.items()
-        if said
+        f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>"
+        for name, text in facts.items()
+        if text
     )
     return f'<dl class="notes">{rows}</dl>'
 
 
 def section(title: str, *inside: str, lead: str = "") -> str:
+    """Return a section with a title. inside: HTML. lead: a first sentence.
+
+    >>> section("A & B", "<p>text</p>")
+    '<section><h2>A &amp; B</h2><p>text</p></section>'
+    """
     lead = f'<p class="muted">{escape(lead)}</p>' if lead else ""
     return f"<section><h2>{escape(title)}</h2>{lead}{''.join(inside)}</section>"
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], kind: str) -> str:
+    """Return a table. kind: its CSS class.
+
+    >>> "<td>0.41</td>" in table(["cost"], [["0.41"]], "scores")
+    True
+    """
     top = "".join(f"<th>{escape(head)}</th>" for head in heads)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
@@ -64,6 +86,11 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], kind: str) -> str
 
 
 def bullets(items: Sequence[str]) -> str:
+    """Return a list of sentences.
+
+    >>> bullets(["1 < 2"])
+    '<ul><li>1 &lt; 2</li></ul>'
+    """
     return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
 
 
@@ -74,7 +101,13 @@ def picture(
     size: tuple[float, float] = (4.4, 2.7),
     title: str = "",
 ) -> str:
-    """An image whose data is in the page, so that its names and styles cannot meet another's."""
+    """Return a figure with an embedded SVG image, whose names and styles cannot clash with others.
+
+    draw: draws on matplotlib axes. size: width and height in inches.
+
+    >>> "data:image/svg+xml" in picture(lambda ax: None, "an empty picture", "Nothing.")
+    True
+    """
     data = base64.b64encode(plots.svg(draw, *size).encode()).decode()
     head = f"<h3>{escape(title)}</h3>" if title else ""
     return (
@@ -159,7 +192,7 @@ li { margin: 8px 0; max-width: 52em; }
   .notes div { grid-template-columns: 1fr; gap: 0; }
   .profile { grid-template-columns: 1fr 1fr; }
   figure { padding: 16px 8px; }
-  .card figure { margin: 0 -18px; } /* as wide as the card: its words shrink with it */
+  .card figure { margin: 0 -18px; } /* full width: small pictures have small text */
 }
 @media print { body { background: #fff; } .card, figure { break-inside: avoid; } }
 """

@@ -1,7 +1,7 @@
-"""The report: one HTML file that opens anywhere, with no network and no script.
+"""The report about plans: one HTML file without network access and without scripts.
 
-For a fitted method and some people whom h turned down: a few of them in full, what everybody is
-asked to change, how well the method does, how it was made and what it does not mean.
+For a fitted method and people whom h rejects, it shows some people in detail, what people are asked
+to change, the quality of the method, how the report was made, and what it does not mean.
 """
 
 from __future__ import annotations
@@ -29,11 +29,20 @@ from genrecourse.table.schema import Feature, Schema
 
 SCORES = ("score", "val", "lof", "cost", "h_valid", "changes")  # columns of the score table
 SHARES = ("val", "lof", "h_valid")
-SAME = 1e-3  # of cost and log-likelihood: a draw that is a plan may be decoded in between
+SAME = 1e-3  # tolerance of cost and log-likelihood: decoding can change a draw slightly
 
 
 def write_report(path: str | Path, method: Method, people: pd.DataFrame, **options: Any) -> Path:
-    """Write `report_html(method, people, **options)` to a file, and give its path back."""
+    """Write `report_html(method, people, **options)` to a file, and return its path.
+
+    >>> import tempfile
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": np.arange(80.0)})
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(Path(folder, "report.html"), method, X.head(2)).name
+    'report.html'
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(report_html(method, people, **options), encoding="utf-8")
@@ -54,14 +63,22 @@ def report_html(
     plans: Plans | None = None,
     **request: Any,
 ) -> str:
-    """The whole page.
+    """Return the report as HTML.
 
-    people: whom h accepts is left out; of the others the first `shown` are told in full.
-    request: options of `Method.plans`: n, rules, promise and the like.
-    scores: one row a method, with the columns of `SCORES` and n, as `evaluation.summarise` gives;
-        scores_note says what the other methods are.
-    facts, limits: what else to say about how it was made, and about what it does not mean.
-    plans: of these people, from this very request, where they have been made already.
+    people: accepted people are left out; the first `shown` of the others are shown in detail.
+    scores: one row per method, with the columns of `SCORES` and n, as `summarise` returns them.
+    scores_note: a sentence about the other methods in `scores`.
+    facts, limits: more entries for "How it was made" and "What it does not mean".
+    language: the language of the report, as in `Wording.of`.
+    plans: the plans of these people from the same request, if they exist already.
+    request: options of `Method.plans`.
+
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": np.arange(80.0)})
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
+    >>> page = report_html(method, X.head(3), shown=1)
+    >>> "3 of 3" in page
+    True
     """
     words = Wording.of(language)
     title = title or words("report.title")
@@ -87,8 +104,8 @@ def _turned_down(people: pd.DataFrame, plans: Plans) -> tuple[pd.DataFrame, Plan
     asking = [plan.status != "already-accepted" for plan in plans]
     if not any(asking):
         raise UserError(
-            f"the model accepts all {len(people):,} rows: a report is about people whom it turned "
-            "down"
+            f"the model accepts all {len(people):,} people; a report needs people whom the model "
+            "turns down"
         )
     return people[asking], Plans(
         tuple(plan for plan, asks in zip(plans, asking, strict=True) if asks)
@@ -99,12 +116,12 @@ def _turned_down(people: pd.DataFrame, plans: Plans) -> tuple[pd.DataFrame, Plan
 
 
 def _head(title: str, plans: Plans, words: Wording) -> str:
-    told = [plan for plan in plans if plan.status == "ok"]
-    changes = sum(len(plan.changes) for plan in told)
+    ok = [plan for plan in plans if plan.status == "ok"]
+    changes = sum(len(plan.changes) for plan in ok)
     count = words(
-        "report.told_count", told=_count(len(told), words), people=_count(len(plans), words)
+        "report.told_count", told=_count(len(ok), words), people=_count(len(plans), words)
     )
-    mean = words.number(f"{changes / len(told):.1f}") if told else "–"
+    mean = words.number(f"{changes / len(ok):.1f}") if ok else "–"
     tiles = [
         (_count(len(plans), words), words("report.people")),
         (count, words("report.told")),
@@ -125,7 +142,7 @@ def _few(
     for i, plan in enumerate(plans):
         some = None
         if draws is not None:
-            n = len(draws) // len(people)  # by position: labels may stand more than once
+            n = len(draws) // len(people)  # by position: labels need not be unique
             some = draws.iloc[i * n : (i + 1) * n]
         locked = _locked(rules, people.index[[i]])
         cards.append(_card(method, people.iloc[i], plan, some, locked))
@@ -133,17 +150,17 @@ def _few(
     notes = [words("plan.note")]
     if any(plan.alternatives for plan in plans):
         notes.append(words(f"report.{_how_first(method)}"))
-    said = [f"<p>{escape(note)}</p>" for note in notes]
-    return section(words("report.few"), *said, *cards, lead=which)
+    paragraphs = [f"<p>{escape(note)}</p>" for note in notes]
+    return section(words("report.few"), *paragraphs, *cards, lead=which)
 
 
 def _how_first(method: Method) -> str:
-    """What puts one plan before the others: only a verifier can weigh them."""
+    """Return the name of the sentence on the first plan: only a verifier can weigh plans."""
     return "first_chosen" if getattr(method, "verifier_", None) is None else "first_weighed"
 
 
 def _locked(rules: PersonalRules, person: pd.Index | None = None) -> set[str]:
-    """Features that a request keeps as they are, for everybody; or for one, by their own rules."""
+    """Return the features that a request locks for everybody, or also for one person."""
     stated = rules.default
     for own in rules.only(person).people.values() if person is not None else ():
         stated = stated.also(own)
@@ -158,8 +175,8 @@ def _card(
     if plan.status == "ok":
         inside.append(_plan(method, plan, draws))
     else:
-        said = (plan.reason, plan.about_rules)
-        inside += [f"<p>{escape(sentence)}</p>" for sentence in said if sentence]
+        sentences = (plan.reason, plan.about_rules)
+        inside += [f"<p>{escape(sentence)}</p>" for sentence in sentences if sentence]
     inside.append(_profile(method.schema_, row, plan, locked))
     return f'<article class="card">{"".join(inside)}</article>'
 
@@ -187,15 +204,15 @@ def _plan(method: Method, plan: Plan, draws: pd.DataFrame | None) -> str:
         f"<h4>{escape(words('report.another'))}</h4>{other.changes_html()}{_facts(*other.remarks)}"
         for other in plan.alternatives
     )
-    said = [remark for remark in plan.remarks if remark != plan.facts]  # these stand at the top
+    remarks = [each for each in plan.remarks if each != plan.facts]  # the facts are at the top
     return (
-        f"<h4>{escape(plan.purpose)}</h4>{plan.changes_html()}{_facts(*said)}"
+        f"<h4>{escape(plan.purpose)}</h4>{plan.changes_html()}{_facts(*remarks)}"
         f'<div class="pair">{"".join(pictures)}</div>{others}'
     )
 
 
 def _draws_note(plan: Plan, draws: pd.DataFrame) -> str:
-    """Whether the plan is one of the draws: what was refined, or found by trying, is not."""
+    """Return the name of the note on whether the plan is one of the draws."""
     if plan.cost is None or plan.log_likelihood is None:
         return "draws_note_nowhere"
     there = np.isclose(draws["cost"], plan.cost, rtol=0, atol=SAME)
@@ -213,26 +230,26 @@ def _profile(schema: Schema, row: pd.Series, plan: Plan, locked: set[str]) -> st
     for feature in schema:
         mark = ' class="changed"' if feature.name in changed else ""
         moves = _how_it_moves(feature, locked)
-        said = f" <i>{escape(words(f'report.{moves}'))}</i>" if moves else ""
+        badge = f" <i>{escape(words(f'report.{moves}'))}</i>" if moves else ""
         value = escape(in_words(feature, row[feature.name], None, words))
-        cells.append(f"<div{mark}><dt>{escape(feature.label)}{said}</dt><dd>{value}</dd></div>")
+        cells.append(f"<div{mark}><dt>{escape(feature.label)}{badge}</dt><dd>{value}</dd></div>")
     return f'<h4>{escape(words("report.today"))}</h4><dl class="profile">{"".join(cells)}</dl>'
 
 
 def _how_it_moves(feature: Feature, locked: set[str]) -> str:
-    """ "fixed", or what moves it instead of the person; nothing where a person may."""
+    """Return "fixed", "advances" or "derived"; empty if the person may change the feature."""
     if feature.follows:
         return feature.role
     return "fixed" if feature.role != "mutable" or feature.name in locked else ""
 
 
 def _asked_most(schema: Schema, plans: Plans, words: Wording) -> str:
-    told = [plan for plan in plans if plan.status == "ok"]
-    if not told:
+    ok = [plan for plan in plans if plan.status == "ok"]
+    if not ok:
         return ""
     asked = pd.Series(0.0, index=[feature.name for feature in schema if feature.role == "mutable"])
-    for plan in told:
-        asked[[change.feature.name for change in plan.changes]] += 1 / len(told)
+    for plan in ok:
+        asked[[change.feature.name for change in plan.changes]] += 1 / len(ok)
     shares = asked[asked > 0].rename({feature.name: feature.label for feature in schema})
     rows = min(len(shares), plots.MOST_BARS)
     return section(
@@ -240,7 +257,7 @@ def _asked_most(schema: Schema, plans: Plans, words: Wording) -> str:
         picture(
             lambda ax: plots.asked_most(ax, shares),
             words("report.asked_most_picture"),
-            words("report.asked_most_note", people=_count(len(told), words), features=rows),
+            words("report.asked_most_note", people=_count(len(ok), words), features=rows),
             (4.4, 0.36 * rows + 0.3),
         ),
     )
@@ -250,10 +267,10 @@ def _all(plans: Plans, words: Wording) -> str:
     rows = []
     for plan in plans:
         for each in plan.every or (plan,):
-            said = each.reason or "; ".join(change.to_text() for change in each.changes)
-            said += "".join(f" ({more})" for more in (each.about_rules, each.follows) if more)
+            text = each.reason or "; ".join(change.to_text() for change in each.changes)
+            text += "".join(f" ({more})" for more in (each.about_rules, each.follows) if more)
             cost = "–" if each.cost is None else words.number(f"{each.cost:.2f}")
-            rows.append([str(plan.person), said, cost])
+            rows.append([str(plan.person), text, cost])
     heads = [words("report.person_head"), words("plan.purpose"), words("report.cost_head")]
     title = words("report.all", plans=_count(len(rows), words))
     return f"<details><summary>{escape(title)}</summary>{table(heads, rows, 'all')}</details>"
@@ -274,7 +291,13 @@ def _scores(scores: pd.DataFrame, note: str, words: Wording) -> str:
 def score_table(
     scores: pd.DataFrame, language: Wording | None = None
 ) -> tuple[list[str], list[list[str]]]:
-    """Head and rows of the score table in words; a share comes with its denominator."""
+    """Return the headings and the rows of the score table as text; a share has its counts.
+
+    >>> row = {"n": 8, "score": 1.7, "val": 0.75, "lof": 1.0, "cost": 0.5, "h_valid": 0.5}
+    >>> _, rows = score_table(pd.DataFrame([row | {"changes": 2.0}], index=["nnr"]))
+    >>> rows
+    [['nnr', '8', '1.700', '0.75 (6/8)', '1.00 (8/8)', '0.500', '0.50 (4/8)', '2.0']]
+    """
     words, rows = language or english(), []
     for name, row in scores.iterrows():
         n = int(row["n"])
@@ -328,7 +351,7 @@ def _made(method: Method, rules: PersonalRules, facts: Mapping[str, str], words:
 
 
 def _settings(method: Method, words: Wording) -> list[str]:
-    """What was chosen in training, and how many draws a person has."""
+    """Return what was chosen in training, and the number of draws per person."""
     names = ("gamma", "temperature", "margin")
     chosen = [f"{n} {getattr(method, n + '_'):g}" for n in names if hasattr(method, n + "_")]
     if hasattr(method, "n_draws"):

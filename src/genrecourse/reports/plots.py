@@ -1,4 +1,4 @@
-"""Every picture. Each function draws on matplotlib axes that it is given; `svg` makes it text."""
+"""Every picture. Each function draws on matplotlib axes; `svg` and `save` write the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from genrecourse.planning.wording import Wording, english
 ACCEPTED, REJECTED, ARROW = "#4878cf", "#d65f5f", "#333333"
 INK, MUTED, TRACK = "#1f2933", "#6b7785", "#dde3ea"
 MOST_BARS = 12
-# Okabe & Ito's colours, which the colour-blind tell apart; shapes say the same once more.
+# Okabe & Ito's colours, which colour-blind people can distinguish; the markers differ as well.
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 
@@ -36,7 +36,12 @@ def arrows(
     X_plus: pd.DataFrame,
     h: Classifier | None = None,
 ) -> None:
-    """Two features: the training rows, h's boundary, and an arrow from each x to its x_plus."""
+    """Draw training rows with two features, h's boundary, and an arrow from each x to its x_plus.
+
+    >>> X = pd.DataFrame({"a": [0.0, 1.0], "b": [0.0, 1.0]})
+    >>> "<svg" in svg(lambda ax: arrows(ax, X, [0, 1], X.head(1), X.tail(1).set_axis([0])))
+    True
+    """
     a, b = X.columns
     favourable = np.asarray(y).astype(bool)
     for rows, colour in ((~favourable, REJECTED), (favourable, ACCEPTED)):
@@ -74,7 +79,14 @@ def _boundary(ax: Axes, X: pd.DataFrame, h: Classifier) -> None:
 
 
 def before_after(ax: Axes, plan: Plan, score_range: tuple[float, float]) -> None:
-    """A track for the score and one for each change: a ring where x is, a dot where it would be."""
+    """Draw a track for the score and for each change: a ring at x, a dot at x_plus.
+
+    >>> from genrecourse.table.schema import Feature
+    >>> income = Feature(name="income", kind="number", range=(0, 100))
+    >>> plan = Plan(1, "ok", 0.3, 0.5, (Change(income, 20, 60),), score_after=0.7, cost=0.4)
+    >>> "income" in svg(lambda ax: before_after(ax, plan, (0.0, 1.0)))
+    True
+    """
     assert plan.score_after is not None
     words = plan.language
     score, after, cutoff = score_words(
@@ -107,7 +119,7 @@ def _change_track(ax: Axes, i: int, change: Change) -> None:
         places = [np.nan if v is None else at[levels.index(v)] for v in _ends(change)]
         _track(ax, i, label, words, *places)
         return
-    # the schema's range where it has ends, and whatever of x lies beyond
+    # the range of the schema if it is finite, extended to the values of the change
     known = [v for v in (*_ends(change), *(feature.range or ())) if v is not None]
     low, high = min(filter(np.isfinite, known)), max(filter(np.isfinite, known))
     span = (high - low) or 1.0
@@ -130,7 +142,7 @@ def _ends(change: Change) -> tuple[Any, Any]:
 
 
 def _track(ax: Axes, i: int, label: str, words: str, before: float, after: float) -> None:
-    """Row i: what it is, its values in words, and where they lie on a line from 0 to 1."""
+    """Draw row i: its label, its values in words, and their positions between 0 and 1."""
     y = i + 0.27
     _write(ax, 0, i, label, INK, ha="left", weight="bold")
     _write(ax, 1, i, words, INK, ha="right")
@@ -141,8 +153,17 @@ def _track(ax: Axes, i: int, label: str, words: str, before: float, after: float
 
 
 def cost_against_likelihood(ax: Axes, draws: pd.DataFrame, plan: Plan) -> None:
-    """One person's draws: what each would cost, and how likely it is; with a ring at the plan,
-    which need not be one of them."""
+    """Draw cost and log-likelihood of the draws for one person, with a ring at the plan.
+
+    draws: columns score, cost and log_likelihood. The plan need not be one of the draws.
+
+    >>> from genrecourse.table.schema import Feature
+    >>> income = Feature(name="income", kind="number", range=(0, 100))
+    >>> plan = Plan(1, "ok", 0.3, 0.5, (Change(income, 20, 60),), score_after=0.7, cost=0.4)
+    >>> draws = pd.DataFrame({"score": [0.4, 0.7], "cost": [0.2, 0.4], "log_likelihood": [-2, -3]})
+    >>> "cost" in svg(lambda ax: cost_against_likelihood(ax, draws, plan))
+    True
+    """
     words = plan.language
     accepted = draws["score"] > plan.cutoff
     for rows, colour, label in (
@@ -168,11 +189,15 @@ def cost_against_likelihood(ax: Axes, draws: pd.DataFrame, plan: Plan) -> None:
     _plain_axes(ax)
 
 
-# ---- everybody ------------------------------------------------------------------------------
+# ---- all people -----------------------------------------------------------------------------
 
 
 def asked_most(ax: Axes, shares: pd.Series) -> None:
-    """What people are asked to change most: the share of people for each feature."""
+    """Draw the share of people who are asked to change each feature, the largest first.
+
+    >>> ">80%<" in svg(lambda ax: asked_most(ax, pd.Series({"income": 0.8, "debt": 0.3})))
+    True
+    """
     top = shares.sort_values(ascending=False).head(MOST_BARS)
     for i, (label, share) in enumerate(top.items()):
         ax.barh(i, 1.0, height=0.28, color=TRACK)
@@ -190,7 +215,13 @@ def loss_curve(
     best_step: int,
     language: Wording | None = None,
 ) -> None:
-    """The loss on pairs trained on and on pairs held out, and the step whose weights are kept."""
+    """Draw the loss on training pairs and on held-out pairs, and mark the best step.
+
+    curve: (step, training loss, held-out loss) of each evaluation.
+
+    >>> "loss" in svg(lambda ax: loss_curve(ax, [(10, 2.0, 2.1), (20, 1.5, 1.8)], best_step=20))
+    True
+    """
     words = language or english()
     steps, trained, held = (np.array(column) for column in zip(*curve, strict=True))
     ax.plot(steps, trained, color=MUTED, lw=1.6, label=words("pictures.training"))
@@ -206,29 +237,37 @@ def loss_curve(
     _plain_axes(ax)
 
 
-# ---- groups beside each other ---------------------------------------------------------------
+# ---- groups ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Span:
-    """A mean and its interval, and how they are written; NaN: not known."""
+    """A mean with its interval, and their text; NaN: not known.
+
+    >>> Span("women", 0.4, 0.3, 0.5, "40% (30% to 50%)").strong
+    False
+    """
 
     label: str
     value: float
     low: float
     high: float
     words: str
-    mark: float = float("nan")  # what it is held against
-    heading: str = ""  # above it, where a new kind begins
-    strong: bool = False  # it is what others are held against
+    mark: float = float("nan")  # a reference value
+    heading: str = ""  # a heading above the row
+    strong: bool = False  # the row is the reference
 
 
-HEADING = 0.65  # of a line
-SHORT = 28  # letters of a label beside its numbers
+HEADING = 0.65  # height of a heading, in lines
+SHORT = 28  # letters of a label next to its numbers, at most
 
 
 def short(parts: Sequence[str], most: int = SHORT) -> str:
-    """Several words in one label: the longest are cut, no more than it takes."""
+    """Return several words as one label; the longest words are cut if it is too long.
+
+    >>> short(["female", "Black"])
+    'female · Black'
+    """
     room, cut = most - 3 * (len(parts) - 1), {}
     for done, i in enumerate(sorted(range(len(parts)), key=lambda i: len(parts[i]))):
         cut[i] = _cut(parts[i], room // (len(parts) - done))
@@ -237,8 +276,12 @@ def short(parts: Sequence[str], most: int = SHORT) -> str:
 
 
 def spans(ax: Axes, rows: Sequence[Span], *, is_share: bool) -> None:
-    """A track for each: a dot at its mean, a bar over its interval, and a mark at what it is held
-    against."""
+    """Draw a track per row: a dot at the mean, a bar for the interval, and the reference mark.
+
+    >>> rows = [Span("women", 0.4, 0.3, 0.5, "40%"), Span("men", 0.5, 0.4, 0.6, "50%")]
+    >>> "women" in svg(lambda ax: spans(ax, rows, is_share=True))
+    True
+    """
     low, high = _ends_of(rows, is_share)
     top = 0.0
     for row in rows:
@@ -265,7 +308,7 @@ def spans(ax: Axes, rows: Sequence[Span], *, is_share: bool) -> None:
 
 
 def _ends_of(rows: Sequence[Span], is_share: bool) -> tuple[float, float]:
-    """Where the tracks begin and end: around all that is drawn, and no share beyond 0 and 1."""
+    """Return the ends of the tracks: around all values, and between 0 and 1 for a share."""
     drawn = np.array([[row.low, row.high, row.mark] for row in rows])
     if np.isnan(drawn).all():
         return 0.0, 1.0
@@ -279,7 +322,11 @@ def _ends_of(rows: Sequence[Span], is_share: bool) -> tuple[float, float]:
 def panels(
     draws: Mapping[str, Callable[[Axes], None]], width: float, height: float, columns: int = 2
 ) -> Figure:
-    """Several drawings in one picture, each under its title."""
+    """Return a figure with several drawings, each with its title.
+
+    >>> len(panels({"one": lambda ax: None, "two": lambda ax: None}, 3.0, 2.0).axes)
+    2
+    """
     rows = -(-len(draws) // columns)
     with rc_context({"text.parse_math": False, "font.size": 9}):
         figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
@@ -290,20 +337,31 @@ def panels(
     return figure
 
 
-# ---- methods beside each other --------------------------------------------------------------
+# ---- methods --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Dots:
-    """A column of means, one for each label: (mean, half of its interval); None: not known."""
+    """A series of means, one per label: (mean, half of its interval); None: not known.
+
+    >>> Dots("nnr", [(1.4, 0.1), None]).hollow
+    False
+    """
 
     name: str
     values: Sequence[tuple[float, float] | None]
-    hollow: bool = False  # what the others are held against
+    hollow: bool = False  # the series is a reference
 
 
 def dots(ax: Axes, labels: Sequence[str], series: Sequence[Dots], *, names: bool = True) -> None:
-    """Each label on a line of its own, with a dot and an interval for each series."""
+    """Draw one line per label, with a dot and an interval for each series.
+
+    names: write the labels.
+
+    >>> series = [Dots("nnr", [(1.4, 0.1)]), Dots("genre", [(1.5, 0.1)])]
+    >>> "german" in svg(lambda ax: dots(ax, ["german"], series))
+    True
+    """
     shift = np.linspace(-0.24, 0.24, len(series)) if len(series) > 1 else [0.0]
     for i, one in enumerate(series):
         known = [(y + shift[i], v) for y, v in enumerate(one.values) if v is not None]
@@ -325,16 +383,25 @@ def dots(ax: Axes, labels: Sequence[str], series: Sequence[Dots], *, names: bool
 
 @dataclass(frozen=True)
 class Point:
-    """One setting of a curve, and what to write beside it."""
+    """One point of a curve, and a note next to it.
+
+    >>> Point(0.5, 1.4, note="lam 5").note
+    'lam 5'
+    """
 
     x: float
     y: float
-    half: float = float("nan")  # of y's interval
+    half: float = float("nan")  # half of the interval of y
     note: str = ""
 
 
 def curves(ax: Axes, lines: Mapping[str, Sequence[Point]]) -> None:
-    """A line through the points of each name, in their order; one point alone is a mark."""
+    """Draw a line through the points of each name, in their order; a single point is a marker.
+
+    >>> lines = {"genre": [Point(0.2, 1.4), Point(0.5, 1.5, note="lam 5")]}
+    >>> "lam 5" in svg(lambda ax: curves(ax, lines))
+    True
+    """
     for i, (name, points) in enumerate(lines.items()):
         if not points:
             continue
@@ -368,18 +435,23 @@ def density(
     p: np.ndarray,
     shares: Sequence[float] = (0.95, 0.8, 0.5),
 ) -> None:
-    """Areas that hold these shares of a density's mass, the smallest there are, darker inside.
+    """Draw the smallest areas that contain these shares of the mass of a density.
 
-    p (len(xs), len(ys)): the mass of each cell.
+    p: (len(xs), len(ys)) the mass of each cell.
+
+    >>> xs = np.linspace(-2, 2, 20)
+    >>> p = np.exp(-(xs[:, None] ** 2) - xs[None, :] ** 2)
+    >>> "<svg" in svg(lambda ax: density(ax, xs, xs, p))
+    True
     """
     order = np.sort(p.reshape(-1))[::-1]
     held = np.cumsum(order) / order.sum()
-    # the mass of the last cell that a share needs; ties and one heavy cell keep levels apart
+    # the mass of the last cell of each share; the levels must differ, also with ties
     last = [int(np.searchsorted(held, share)) for share in sorted(shares, reverse=True)]
     levels = [float(order[min(i, len(order) - 1)]) for i in last]
     levels = [level * (1 + 1e-9) ** i for i, level in enumerate(levels)]
     top = max(float(order[0]), levels[-1]) * (1 + 1e-6)
-    # nothing lies beyond the grid: a border of zeros lets an area end where the grid does
+    # a border of zeros closes areas at the edge of the grid
     p = np.pad(p, 1)
     xs, ys = (np.concatenate([[v[0] - _step(v)], v, [v[-1] + _step(v)]]) for v in (xs, ys))
     shades = ["#cfe1f2", "#93c4e0", "#4a98c9", "#1764ab"][: len(levels)]
@@ -392,7 +464,14 @@ def _step(values: np.ndarray) -> float:
 
 
 def save(figure: Figure, path: Path, dpi: int = 130) -> None:
-    """As PNG; the same drawing gives the same file."""
+    """Write a figure as a PNG file; the same drawing gives the same file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(panels({"one": lambda ax: None}, 2.0, 1.0, columns=1), Path(folder, "a.png"))
+    ...     Path(folder, "a.png").exists()
+    True
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=dpi, metadata={"Software": None}, facecolor="white")
 
@@ -401,20 +480,23 @@ def save(figure: Figure, path: Path, dpi: int = 130) -> None:
 
 
 def svg(draw: Callable[[Axes], None], width: float = 5.6, height: float = 3.4) -> str:
-    """What `draw` puts on a fresh pair of axes, as SVG text in the reader's own font.
+    """Return the drawing of `draw` on new axes as SVG text, with the fonts of the browser.
 
-    width, height: in inches. No pyplot, so that nothing global is touched; the same drawing gives
+    width, height: in inches. pyplot is not used, so no global state changes. The same drawing gives
     the same text.
+
+    >>> "hello" in svg(lambda ax: ax.set_title("hello"))
+    True
     """
     style: dict[Any, Any] = {
         "svg.fonttype": "none",
         "svg.hashsalt": "genrecourse",
-        "text.parse_math": False,  # a user's words are words: "$" does not start a formula
+        "text.parse_math": False,  # in a user's text, "$" does not start a formula
         "font.size": 9,
     }
     file = io.StringIO()
     with rc_context(style), warnings.catch_warnings():
-        # the reader's browser brings the fonts, so that ours need not have every letter
+        # the browser has its own fonts, so ours need not have every letter
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure.add_subplot())
@@ -423,16 +505,16 @@ def svg(draw: Callable[[Axes], None], width: float = 5.6, height: float = 3.4) -
 
 
 def _cut(text: str, most: int) -> str:
-    """A text that fits: what it says in brackets goes first, then its end."""
+    """Return a text of at most `most` letters; brackets are removed first, then the end is cut."""
     if len(text) > most:
         text = text.split(" (")[0]
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def _write(ax: Axes, x: float, y: float, text: str, colour: str, **style: Any) -> None:
-    # parse_math: "$" is a sign here, not the start of a formula
-    look: dict[str, Any] = {"va": "center", "size": 9, "parse_math": False} | style
-    ax.text(x, y, text, color=colour, **look)
+    # parse_math: "$" does not start a formula
+    options: dict[str, Any] = {"va": "center", "size": 9, "parse_math": False} | style
+    ax.text(x, y, text, color=colour, **options)
 
 
 def _plain_axes(ax: Axes) -> None:

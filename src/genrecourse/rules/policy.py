@@ -1,4 +1,4 @@
-"""Policy: one file that states what plans may ask of people, and when the model accepts them.
+"""Policy: one file on what plans may ask of people, and when the model accepts them.
 
     schema = "schema.json"              # optional: where the features come from; else the table
     unlisted = "immutable"              # optional: the role of features not named here; else as
@@ -24,8 +24,8 @@ Python and the command line both follow it:
     method = GenRe(policy.classifier(model), policy.schema(X)).fit(X, y)
     method.plans(people, n=3, **policy.request)
 
-A mistake in the file raises an error of one sentence that names the key. `lint` returns warnings, and
-with a fitted method also whom each rule leaves without a plan.
+A mistake in the file raises an error of one sentence that names the key. `lint` returns warnings,
+and with a fitted method also whom each rule leaves without a plan.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class Policy:
             raise UserError(f"{self.name}: 'features.{feature.name}': {mistake}") from None
 
     def classifier(self, model: Any = None) -> Classifier:
-        """Returns the model with the policy's favourable outcome and cutoff; None: to be trained."""
+        """Returns the model with the policy's outcome and cutoff; None: a model to be trained."""
         decision = self.stated.decision
         if isinstance(model, Classifier):
             self._check_decision(model)
@@ -322,7 +322,7 @@ class Policy:
         return found
 
     def _check_decision(self, h: Classifier) -> None:
-        """Raises a UserError if a classifier accepts by another outcome or cutoff than the policy."""
+        """Raises a UserError if a classifier's outcome or cutoff is not the policy's."""
         wanted, stated = self.stated.decision.cutoff, self.stated.decision.model_fields_set
         named = set(self.stated.decision.favourable)
         # 1 of {0, 1} is favourable where a classifier names none; other labels it does not know

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from genrecourse.rules.book import RuleBook
-from genrecourse.rules.kinds import FEATURE_KINDS, KINDS, FeatureKind
+from genrecourse.rules.interface import FeatureKind
+from genrecourse.rules.kinds import FEATURE_KINDS, KINDS
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Feature
 

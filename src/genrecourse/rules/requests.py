@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError, counted
-from genrecourse.rules.book import RuleBook, Statements
+from genrecourse.rules.book import RuleBook
 from genrecourse.rules.kinds import FEATURE_KINDS, Rules
 from genrecourse.rules.stated import read_rules
+from genrecourse.rules.statements import Statements
 from genrecourse.table.encoding import Array
 from genrecourse.table.schema import Schema, plain
 

@@ -16,8 +16,9 @@ from genrecourse.advice.service import Service
 from genrecourse.advice.summary import RulesSummary
 from genrecourse.apps.cli.application import app, err, out, print_notes, print_warnings
 from genrecourse.apps.cli.options import (
+    Drop,
+    Immutable,
     ModelFolder,
-    Names,
     OwnModel,
     PolicyFile,
     Seed,
@@ -40,8 +41,8 @@ def schema(
     table: TableFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="The schema, as JSON.")],
     target: Annotated[str | None, typer.Option(help="Column with the outcome: left out.")] = None,
-    immutable: Names = "",
-    drop: Names = "",
+    immutable: Immutable = "",
+    drop: Drop = "",
 ) -> None:
     """Write what each column of a table is, and warn about what looks wrong.
 
@@ -65,7 +66,7 @@ def policy_command(
         Path | None,
         typer.Option(help="A model fitted under it, to find rules that leave people no plan."),
     ] = None,
-    drop: Names = "",
+    drop: Drop = "",
     classifier: OwnModel = None,
     strict: Annotated[bool, typer.Option("--strict", help="End with 1 on any warning.")] = False,
 ) -> None:
@@ -102,8 +103,8 @@ def fit(
     schema_file: Annotated[
         Path | None, typer.Option("--schema", help="From 'genrecourse schema'.")
     ] = None,
-    immutable: Names = "",
-    drop: Names = "",
+    immutable: Immutable = "",
+    drop: Drop = "",
     classifier: OwnModel = None,
     cutoff: Annotated[
         float | None, typer.Option(help="Scores above it are accepted. Default: 0.5.")

@@ -62,7 +62,12 @@ Delta = Annotated[
         help="How likely the promise may be wrong. Default: 0.1.",
     ),
 ]
-Names = Annotated[str, typer.Option(metavar="A,B", help="Columns, separated by commas.")]
+Immutable = Annotated[
+    str, typer.Option(metavar="A,B", help="Columns that nobody can change, separated by commas.")
+]
+Drop = Annotated[
+    str, typer.Option(metavar="A,B", help="Columns to leave out, separated by commas.")
+]
 Seed = Annotated[int, typer.Option(help="Decides everything random.")]
 
 
