@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from genrecourse.advice.summary import RulesSummary, summarise_rules
-from genrecourse.methods.base import Method
-from genrecourse.rules.policy import Policy
+from genrecourse.rules.policy import FittedMethod, Policy
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,9 @@ class PolicyCheck:
     refused: tuple[str, ...]
 
 
-def check_policy(policy: Policy, table: pd.DataFrame, method: Method | None = None) -> PolicyCheck:
+def check_policy(
+    policy: Policy, table: pd.DataFrame, method: FittedMethod | None = None
+) -> PolicyCheck:
     """Returns how features may change under a policy, its warnings, and what would be refused.
 
     method: fitted under this policy; then plans are made for some rejected rows of the table, to
