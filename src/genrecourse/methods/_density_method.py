@@ -62,6 +62,7 @@ class DensityMethod(VerifiedMethod):
         *("lam", "temperature", "sigma", "n_draws", "safety"),
         "rules",
     )
+    chosen: ClassVar[tuple[str, ...]] = ("gamma", "temperature", "margin")
 
     n_draws: int
     select: SelectRule

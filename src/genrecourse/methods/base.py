@@ -9,7 +9,8 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from types import MappingProxyType
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,7 @@ from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
 from genrecourse.trust.verifier import Verifier
 
-__all__ = ["Method", "TrainingRows", "long_frame", "long_index"]
+__all__ = ["HasDensity", "HasDraws", "Method", "TrainingRows", "long_frame", "long_index"]
 
 N_PROBES = 64  # training rows whose scores identify a classifier at load
 GROUPS = ("menu", "ground", "levels")  # of a model file's arrays: what planning keeps
@@ -49,6 +50,8 @@ class Method(Plannable, BaseEstimator, ABC):
 
     # the keyword-only arguments of `_recourse`: options of `recourse` and `plans` at each request
     options: ClassVar[tuple[str, ...]] = ()
+    # the numbers that `fit` chooses and reports show; "gamma" names the attribute `gamma_`
+    chosen: ClassVar[tuple[str, ...]] = ()
     # parameters that are dataclasses, so that a model file can name their fields and nothing else
     _records: ClassVar[dict[str, type[Any]]] = {}
     # whether a model file holds training rows with their outcomes, so that it can make promises
@@ -58,7 +61,9 @@ class Method(Plannable, BaseEstimator, ABC):
     _knows_roles: ClassVar[bool] = False
 
     safety: float = 0.5
+    fitted_: bool = False  # False also after a fit that failed halfway
     verifier_: Verifier | None = None
+    fit_report_: Mapping[str, Any] = MappingProxyType({})  # how the fit went; empty: no report
 
     def __init__(
         self, classifier: Any = None, schema: Schema | None = None, *, random_state: int = 0
@@ -113,7 +118,7 @@ class Method(Plannable, BaseEstimator, ABC):
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
         """Learn from a table. y: the outcomes in the data; None: h's own decisions stand in."""
-        self._fitted = False
+        self.fitted_ = False
         self.policy_: Policy | None = None
         schema = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
         encoder = TableEncoder(schema).fit(X)
@@ -139,7 +144,7 @@ class Method(Plannable, BaseEstimator, ABC):
             F, rows, self.problem_, self.random_state, has_outcomes=y is not None
         )
         self._fit(rows)
-        self._fitted = True
+        self.fitted_ = True
         return self
 
     def recourse(self, X: pd.DataFrame, *, rules: Any = None, **options: Any) -> pd.DataFrame:
@@ -249,7 +254,7 @@ class Method(Plannable, BaseEstimator, ABC):
         method.planning_ = PlanningData.from_arrays(groups, problem, method.random_state)
         method.policy_ = Policy.unpack(meta["policy"]) if meta.get("policy") else None
         method._restore(unpack(meta["state"]), artifact.within("state", arrays))
-        method._fitted = True
+        method.fitted_ = True
         return method
 
     def kept_rows(self) -> Array | None:
@@ -268,7 +273,7 @@ class Method(Plannable, BaseEstimator, ABC):
 
         A subclass adds checks of the options' values.
         """
-        if not getattr(self, "_fitted", False):  # also after a fit that failed halfway
+        if not self.fitted_:
             raise UserError(f"{self._where(verb)}: call fit(X, y) first")
         unknown = [name for name in options if name not in self.options]
         if unknown:
@@ -281,6 +286,25 @@ class Method(Plannable, BaseEstimator, ABC):
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
+
+
+# ---- what only some methods have -----------------------------------------------------------------
+
+
+@runtime_checkable
+class HasDensity(Protocol):
+    """A method with a density. If `lam` is one of its options, `log_prob` takes it as well."""
+
+    def log_prob(self, x_plus: pd.DataFrame, given: pd.DataFrame, **options: Any) -> pd.Series:
+        """Return log R(x_plus | given), row by row."""
+
+
+@runtime_checkable
+class HasDraws(Protocol):
+    """A method that can show the draws that it chooses from."""
+
+    def draws(self, X: pd.DataFrame, *, rules: Any = None) -> pd.DataFrame:
+        """Return the cost, log-likelihood and score of each draw, equally many for each row."""
 
 
 # ---- fit -----------------------------------------------------------------------------------------
