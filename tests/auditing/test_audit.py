@@ -26,13 +26,13 @@ from genrecourse.auditing.measures import METRICS, Measuring
 from genrecourse.auditing.resampling import Bootstrap, difference, interval
 from genrecourse.auditing.result import COLUMNS, LEARNED, NO_CAUSE, _differences, written
 from genrecourse.evaluation.checks import Example, example_score, make_example
-from genrecourse.evaluation.metrics import N_NOISE, NOISE_SEED
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.planning.plans import Plan
 from genrecourse.reports.plots import short
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import NOISE_SCALE, KeyedNoise
+from genrecourse.trust.imprecise import N_NOISE, NOISE_SEED
 
 SCRIPT = "<script>alert('x')</script>"
 

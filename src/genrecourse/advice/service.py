@@ -15,7 +15,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -27,11 +27,13 @@ from genrecourse.advice.summary import ModelSummary, summarise_rules, summarise_
 from genrecourse.auditing import Audit, audit
 from genrecourse.errors import UserError
 from genrecourse.methods import load
-from genrecourse.methods.base import Method
 from genrecourse.planning.plans import Plan, Plans
 from genrecourse.rules.policy import Policy
 from genrecourse.table.schema import Schema, check_table
 from genrecourse.table.table_files import read_table
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import Method
 
 AS_FITTED = PlanRequest()
 

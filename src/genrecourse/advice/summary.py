@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from genrecourse.errors import counted
 from genrecourse.rules.kinds import Rules
-from genrecourse.rules.policy import Policy
-from genrecourse.table.schema import Feature, Schema
+
+if TYPE_CHECKING:
+    from genrecourse.rules.policy import Policy
+    from genrecourse.table.schema import Feature, Schema
 
 
 @dataclass(frozen=True)

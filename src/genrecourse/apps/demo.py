@@ -20,7 +20,6 @@ from genrecourse.data.datasets import DATASETS, EMBEDDED
 from genrecourse.errors import own_warnings
 from genrecourse.evaluation.evaluate import Case, make_case, measure, summarise, with_schema
 from genrecourse.methods import METHODS
-from genrecourse.methods.genre import GenRe
 from genrecourse.reports.console import panel
 from genrecourse.reports.plan_report import score_table, write_report
 from genrecourse.rules.policy import Policy
@@ -56,7 +55,9 @@ def run_demo(
         "rows. Which changes that a bank may ask for would change its decision?"
     )
     with _step(console, "GenRe learns from the people who were accepted", live=False):
-        method = GenRe(case.h, case.schema, random_state=seed, progress=console.is_terminal)
+        method = METHODS["genre"](
+            case.h, case.schema, random_state=seed, progress=console.is_terminal
+        )
         method.fit(case.X, case.y)
     with _step(console, f"plans for the first {people} of them"):
         plans = method.plans(case.people.iloc[:people], PLANS, **policy.request)

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from genrecourse.evaluation.metrics import DECIMALS, N_NOISE, with_noise
 from genrecourse.planning.plans import Plan, Plans
-from genrecourse.rules.problem import Problem
-from genrecourse.table.encoding import Array
 from genrecourse.table.noise import NOISE_SCALE
-from genrecourse.table.schema import Schema
-from genrecourse.trust.verifier import Verifier
+from genrecourse.trust.imprecise import DECIMALS, N_NOISE, with_noise
+
+if TYPE_CHECKING:
+    from genrecourse.rules.problem import Problem
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.schema import Schema
+    from genrecourse.trust.verifier import Verifier
 
 PEOPLE = 500  # people per call of `plans`: bounds memory
 KNOWN = 0.9  # share of known training rows above which a table counts as the training table
@@ -130,6 +132,7 @@ METRICS = {
 def metric_of(name: str, schema: Schema) -> Metric:
     """Return the metric with this name, also for `change: FEATURE`.
 
+    >>> from genrecourse.table.schema import Schema
     >>> schema = Schema.infer(pd.DataFrame({"income": [1.0, 2.0]}))
     >>> metric_of("change: income", schema).title
     'Asked to change: income'
@@ -164,6 +167,7 @@ class Measured:
 class Measuring:
     """What an audit needs of a fitted method to measure its plans.
 
+    >>> from genrecourse.table.schema import Schema
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": np.arange(80.0)})
     >>> nnr = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -25,9 +25,11 @@ from genrecourse.auditing.measures import (
 )
 from genrecourse.auditing.resampling import Bootstrap, difference, interval
 from genrecourse.errors import UserError
-from genrecourse.methods.base import Method
-from genrecourse.table.encoding import Array
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import Method
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.schema import Schema
 
 LEVEL = 0.95
 LEAST = 20  # a number about fewer people is hidden
@@ -87,6 +89,7 @@ class Difference:
 class Audit:
     """The result of `audit`.
 
+    >>> from genrecourse.table.schema import Schema
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
     >>> schema = Schema.infer(X[["income"]])
@@ -351,6 +354,7 @@ def audit(
     n_boot, seed: the number of resamples and the seed of the bootstrap.
     request: options of `Method.plans`.
 
+    >>> from genrecourse.table.schema import Schema
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
     >>> schema = Schema.infer(X[["income"]])

@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -24,15 +24,18 @@ from genrecourse.evaluation.gold import GoldJudge, TrueJudge, Witnesses
 from genrecourse.evaluation.metrics import METRICS, Outcome
 from genrecourse.genre.pairs import cost_blocks
 from genrecourse.genre.targets import make_targets
-from genrecourse.methods.base import HasDensity, Method
+from genrecourse.methods.abilities import HasDensity
 from genrecourse.model.classifier import Classifier, MLPConfig, fit_mlp
 from genrecourse.rules.book import RuleBook
 from genrecourse.rules.problem import reading, same_layout
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
-from genrecourse.table.schema import Feature, Schema
 from genrecourse.trust.judge import CrossFittedJudge, Judge, fit_lof
 from genrecourse.trust.neighbours import Neighbours
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import Method
+    from genrecourse.table.schema import Feature, Schema
 
 # Random streams of a case. They differ from the streams that a method makes from the same seed: the
 # retrained models of a verifier must not be the retrained models that evaluate it.

@@ -7,14 +7,16 @@ content, so a row's draws do not depend on its neighbours, its place or the size
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.genre.density import RecourseDensity
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
+if TYPE_CHECKING:
+    from genrecourse.genre.density import RecourseDensity
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
 
 CHUNK_SEQUENCES = 1024  # sequences decoded together; bounds memory and fixes the shape
 

@@ -17,17 +17,21 @@ depend on the person and on their rules alone.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.genre.density import RecourseDensity
-from genrecourse.genre.model import DecodingState
 from genrecourse.genre.sample import CHUNK_SEQUENCES, Draws
-from genrecourse.rules.book import RuleBook
 from genrecourse.rules.relations import Possible, Relation
 from genrecourse.table.encoding import TOLERANCE, Array
-from genrecourse.table.noise import KeyedNoise
+
+if TYPE_CHECKING:
+    from genrecourse.genre.density import RecourseDensity
+    from genrecourse.genre.model import DecodingState
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.noise import KeyedNoise
 
 PARTICLES = 64  # at least so many a row, whatever number of draws is asked for
 MANY = 1024  # for a row whose particles were hardly worth anything ...

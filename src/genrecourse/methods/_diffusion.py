@@ -22,13 +22,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from genrecourse.model.training import TrainingPlan, train
-from genrecourse.table.noise import KeyedNoise, Words
+
+if TYPE_CHECKING:
+    from genrecourse.table.noise import KeyedNoise, Words
 
 SIGMA_DATA = 0.5  # standard deviation of the data, as in EDM
 LOG_SIGMA = (-1.2, 1.2)  # mean and deviation of log sigma in training

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
@@ -22,7 +22,9 @@ from genrecourse.methods._gradient_search import (
 from genrecourse.methods._surrogate import HLogits, differentiable, restore
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.model.artifact import under, within
-from genrecourse.table.encoding import Array
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
 
 
 class GradientMethod(Method):

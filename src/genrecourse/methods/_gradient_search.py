@@ -32,15 +32,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.rules.book import RuleBook
-from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
+
+if TYPE_CHECKING:
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.cost import Cost
 
 CHUNK = 256  # candidates at once: fixes the shape and bounds memory
 LOOK = 32  # steps that are projected and scored at once

@@ -13,7 +13,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,11 +22,13 @@ from torch import Tensor, nn
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import SURELY, Optimizer, Rank, SearchResult, attempt
 from genrecourse.methods._vae import Make, VAEConfig, fit_vae, in_chunks, restore_vae
-from genrecourse.methods.base import TrainingRows
 from genrecourse.model.artifact import under, weights, within
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
 
 
 class LatentDescent(GradientMethod):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from genrecourse.methods._gradient_search import SURELY
-from genrecourse.table.cost import Cost
-from genrecourse.table.encoding import Array, TableEncoder
+
+if TYPE_CHECKING:
+    from genrecourse.table.cost import Cost
+    from genrecourse.table.encoding import Array, TableEncoder
 
 
 def undo_needless(

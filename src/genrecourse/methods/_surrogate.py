@@ -14,6 +14,7 @@ import copy
 import math
 import warnings
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -24,8 +25,10 @@ from genrecourse.errors import stacklevel_of_caller
 from genrecourse.model.artifact import fill, weights
 from genrecourse.model.classifier import MLP, Classifier
 from genrecourse.model.training import TrainingPlan, train
-from genrecourse.rules.problem import Problem, TrainingRows
-from genrecourse.table.encoding import Array, TableEncoder
+
+if TYPE_CHECKING:
+    from genrecourse.rules.problem import Problem, TrainingRows
+    from genrecourse.table.encoding import Array, TableEncoder
 
 HIDDEN = (64, 64)
 BATCH, RATE = 256, 5e-3

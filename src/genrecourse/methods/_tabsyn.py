@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -31,7 +31,9 @@ from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.request import check_weight
 from genrecourse.model.artifact import fill, under, weights, within
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
-from genrecourse.table.noise import KeyedNoise, Words
+
+if TYPE_CHECKING:
+    from genrecourse.table.noise import KeyedNoise, Words
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -21,7 +22,9 @@ from torch.nn import functional
 
 from genrecourse.genre.model import EncoderLayer, NetConfig
 from genrecourse.model.training import TrainingPlan, train
-from genrecourse.table.encoding import Array, TableEncoder
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array, TableEncoder
 
 
 @dataclass(frozen=True)

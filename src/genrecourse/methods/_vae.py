@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,8 +23,10 @@ from torch.nn import functional
 from genrecourse.methods._gradient_search import chunks
 from genrecourse.model.artifact import fill
 from genrecourse.model.training import TrainingPlan, TrainingReport, train
-from genrecourse.rules.problem import Problem
-from genrecourse.table.encoding import Array, TableEncoder
+
+if TYPE_CHECKING:
+    from genrecourse.rules.problem import Problem
+    from genrecourse.table.encoding import Array, TableEncoder
 
 NARROWEST = 0.01  # smallest spread of a number: nobody carries out a plan more precisely
 CHUNK = 256  # rows at once: one fixed shape, so that a code does not depend on other rows

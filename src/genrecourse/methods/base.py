@@ -10,7 +10,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -31,9 +31,11 @@ from genrecourse.rules.roles import protected_used_by
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
-from genrecourse.trust.verifier import Verifier
 
-__all__ = ["HasDensity", "HasDraws", "Method", "TrainingRows", "long_frame", "long_index"]
+if TYPE_CHECKING:
+    from genrecourse.trust.verifier import Verifier
+
+__all__ = ["Method", "TrainingRows", "long_frame", "long_index"]
 
 N_PROBES = 64  # training rows whose scores identify a classifier at load
 GROUPS = ("menu", "ground", "levels")  # of a model file's arrays: what planning keeps
@@ -286,25 +288,6 @@ class Method(Plannable, BaseEstimator, ABC):
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
-
-
-# ---- what only some methods have -----------------------------------------------------------------
-
-
-@runtime_checkable
-class HasDensity(Protocol):
-    """A method with a density. If `lam` is one of its options, `log_prob` takes it as well."""
-
-    def log_prob(self, x_plus: pd.DataFrame, given: pd.DataFrame, **options: Any) -> pd.Series:
-        """Return log R(x_plus | given), row by row."""
-
-
-@runtime_checkable
-class HasDraws(Protocol):
-    """A method that can show the draws that it chooses from."""
-
-    def draws(self, X: pd.DataFrame, *, rules: Any = None) -> pd.DataFrame:
-        """Return the cost, log-likelihood and score of each draw, equally many for each row."""
 
 
 # ---- fit -----------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from genrecourse.methods._vae import VAE, VAEConfig, as_inputs, fit_vae, in_chun
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.model.artifact import weights
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
+    from genrecourse.table.schema import Schema
 
 CHUNK_DRAWS = 8192  # rows decoded and scored at once: bounds memory and fixes the shape
 

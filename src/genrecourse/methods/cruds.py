@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,10 +14,12 @@ from genrecourse.methods._gradient_search import Optimizer, Rank, cheapest_valid
 from genrecourse.methods._latent_descent import LatentDescent
 from genrecourse.methods._subspace_vae import APART, N_RELEVANT, SubspaceVAE
 from genrecourse.methods._vae import Make, VAEConfig, as_inputs
-from genrecourse.methods.base import TrainingRows
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.schema import Schema
 
 
 class CRUDS(LatentDescent):
@@ -48,6 +50,7 @@ class CRUDS(LatentDescent):
     independence: the weight of the term that removes the outcome from z.
     vae: sizes and training of the VAE; n_latent is the size of z.
 
+    >>> from genrecourse.table.schema import Schema
     >>> import pandas as pd
     >>> from genrecourse.model.classifier import MLPConfig, fit_mlp
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +14,11 @@ from genrecourse.methods._gradient_search import SURELY, Limits, attempt, cheape
 from genrecourse.methods._sparsify import undo_needless
 from genrecourse.methods.base import TrainingRows, long_frame
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.schema import Schema
 
 SPREAD = 0.1  # distance from x at which all points but the first start
 JITTER = 1e-4  # added to the diagonal of K, so that two equal points still have a gradient
@@ -48,6 +50,7 @@ class DiCE(GradientMethod):
     lr, steps: Adam's learning rate and steps.
     sparse: undo changes that h does not need.
 
+    >>> from genrecourse.table.schema import Schema
     >>> import pandas as pd
     >>> from genrecourse.model.classifier import MLPConfig, fit_mlp
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})

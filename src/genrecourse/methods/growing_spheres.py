@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,9 +11,11 @@ from genrecourse.methods._gradient_search import SURELY, Limits, attempt
 from genrecourse.methods._sparsify import undo_needless
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise, Words
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise, Words
+    from genrecourse.table.schema import Schema
 
 AT_ONCE = 65_536  # draws that h scores at once: bounds memory
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from genrecourse.errors import UserError, did_you_mean
 from genrecourse.model.artifact import pack, unpack
 from genrecourse.model.classifier import Classifier
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.table.schema import Schema
 
 
 def check_params(kind: type[Any], params: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -11,11 +11,13 @@ from torch.special import ndtr
 
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import REJECTED, SURELY, attempt
-from genrecourse.methods.base import TrainingRows
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
+    from genrecourse.table.schema import Schema
 
 FLAT = 1e-12  # avoids a division by zero if h has no slope
 
@@ -43,6 +45,7 @@ class Probe(GradientMethod):
     lr, steps: Adam's learning rate, and its steps for each lam.
     rounds: how many values of lam are tried, each half of the one before.
 
+    >>> from genrecourse.table.schema import Schema
     >>> import pandas as pd
     >>> from genrecourse.model.classifier import MLPConfig, fit_mlp
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})

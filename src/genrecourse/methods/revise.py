@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from genrecourse.methods._latent_descent import LatentDescent
 from genrecourse.methods._vae import VAE, Make, VAEConfig, as_inputs
-from genrecourse.methods.base import TrainingRows
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.schema import Schema
 
 
 class Revise(LatentDescent):
@@ -32,6 +34,7 @@ class Revise(LatentDescent):
     lr, steps: Adam's learning rate and steps in the latent space.
     vae: sizes and training of the VAE.
 
+    >>> from genrecourse.table.schema import Schema
     >>> import pandas as pd
     >>> from genrecourse.model.classifier import MLPConfig, fit_mlp
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,9 +14,11 @@ from genrecourse.methods._gradient_search import SURELY, Limits, attempt, gradie
 from genrecourse.methods._surrogate import HLogits, itself
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
+    from genrecourse.table.schema import Schema
 
 AT_ONCE = 65_536  # neighbours that h scores at once: bounds memory
 SCORES = 1e-3  # scores are clipped to this distance from the ends of the scale

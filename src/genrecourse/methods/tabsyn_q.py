@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,11 +14,13 @@ from genrecourse.genre.targets import is_matched, make_targets
 from genrecourse.methods._diffusion import DenoiserConfig
 from genrecourse.methods._tabsyn import TabSynMethod, check_count
 from genrecourse.methods._tabsyn_vae import TabSynVAEConfig
-from genrecourse.methods.base import TrainingRows
 from genrecourse.model.artifact import under
-from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.schema import Schema
 
 
 class TabSynQ(TabSynMethod):

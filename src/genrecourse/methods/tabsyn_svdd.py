@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,10 +12,12 @@ from torch import Tensor
 from genrecourse.methods._diffusion import DenoiserConfig
 from genrecourse.methods._tabsyn import TabSynMethod, check_count
 from genrecourse.methods._tabsyn_vae import TabSynVAEConfig
-from genrecourse.methods.base import TrainingRows
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.schema import Schema
 
 PENALTY = 100.0  # if an immutable feature differs
 LOOKED_AT = 100  # rejected training rows on which `fit` counts broken immutable features

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,14 +13,16 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from genrecourse.errors import UserError
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import REJECTED, SURELY, attempt
-from genrecourse.methods.base import TrainingRows
 from genrecourse.model.artifact import fill, under, weights, within
 from genrecourse.model.classifier import MLP
 from genrecourse.model.settings import check_settings
 from genrecourse.model.training import TrainingPlan, train
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
+    from genrecourse.table.schema import Schema
 
 HIDDEN = (50, 50, 50, 50)
 HELD_OUT = 0.1  # share of the rows on whose pairs the verifier is tested
@@ -50,6 +52,7 @@ class TAP(GradientMethod):
     sure: V must be above this.
     epochs, verifier_lr, batch_size, max_batches: the training of the verifier.
 
+    >>> from genrecourse.table.schema import Schema
     >>> import pandas as pd
     >>> from genrecourse.model.classifier import MLPConfig, fit_mlp
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})

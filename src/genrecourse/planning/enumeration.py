@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from torch import nn
 
-from genrecourse.model.classifier import Classifier
-from genrecourse.rules.book import RuleBook
-from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder
+
+if TYPE_CHECKING:
+    from genrecourse.model.classifier import Classifier
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.cost import Cost
 
 KEPT = 1000  # values per number that a model file contains, at most
 MOST = (50, 30, 20, 12, 8)  # values per feature in pairs; the first that fits into BUDGET
@@ -141,6 +144,9 @@ class _Asked:
 class Enumeration:
     """Tries changes for the people X and asks h about them.
 
+    >>> from genrecourse.model.classifier import Classifier
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.cost import Cost
     >>> from genrecourse.table.schema import Schema
     >>> X = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
     >>> encoder = TableEncoder(Schema.infer(X)).fit(X)

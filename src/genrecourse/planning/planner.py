@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,20 +17,23 @@ from genrecourse.errors import UserError
 from genrecourse.model.settings import check_settings
 from genrecourse.planning.guarantee import Candidates, PlanChecker, make_plans
 from genrecourse.planning.plans import Change, Plan, Plans
-from genrecourse.planning.promise import DELTA, Promise, ThresholdTest, check_promise, choose
+from genrecourse.planning.promise import DELTA, ThresholdTest, check_promise, choose
+from genrecourse.planning.promised import Promise
 from genrecourse.planning.proposer import Proposals, Proposer
 from genrecourse.planning.robustness import imprecise, retrained
 from genrecourse.planning.wording import Wording, english
 from genrecourse.rules.book import split_by_rules
 from genrecourse.rules.kinds import Rules
 from genrecourse.rules.policy import rules_in_force
-from genrecourse.rules.problem import Problem
 from genrecourse.rules.relaxations import relaxed_rules
 from genrecourse.rules.stated import read_rules
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.refine import fewest
 from genrecourse.trust.score import Scored, expected_score
+
+if TYPE_CHECKING:
+    from genrecourse.rules.problem import Problem
 
 FEWEST = 3  # plans whose changes are undone at least, if the fewest changes are asked for
 CHANGE = 0.1  # Score that one change less is worth, if the fewest changes are asked for

@@ -21,7 +21,7 @@ import pandas as pd
 
 from genrecourse.errors import UserError
 from genrecourse.planning.binomial import Share
-from genrecourse.planning.promise import Promise
+from genrecourse.planning.promised import Promise
 from genrecourse.planning.wording import Wording, english
 from genrecourse.table.schema import Feature, plain
 

@@ -13,21 +13,24 @@ from datetime import datetime
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
-from genrecourse.methods.base import HasDraws, Method
+from genrecourse.methods.abilities import HasDraws
 from genrecourse.planning.plans import Plan, Plans, in_words
 from genrecourse.planning.wording import Wording, english
 from genrecourse.reports import plots
 from genrecourse.reports.html import bullets, document, header, notes, picture, section, table
 from genrecourse.rules.kinds import Rules
-from genrecourse.rules.problem import Problem
 from genrecourse.rules.stated import PersonalRules, read_rules
-from genrecourse.table.schema import Feature, Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import Method
+    from genrecourse.rules.problem import Problem
+    from genrecourse.table.schema import Feature, Schema
 
 SCORES = ("score", "val", "lof", "cost", "h_valid", "changes")  # columns of the score table
 SHARES = ("val", "lof", "h_valid")
@@ -37,6 +40,7 @@ SAME = 1e-3  # tolerance of cost and log-likelihood: decoding can change a draw 
 def write_report(path: str | Path, method: Method, people: pd.DataFrame, **options: Any) -> Path:
     """Write `report_html(method, people, **options)` to a file, and return its path.
 
+    >>> from genrecourse.table.schema import Schema
     >>> import tempfile
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": np.arange(80.0)})
@@ -75,6 +79,7 @@ def report_html(
     plans: the plans of these people from the same request, if they exist already.
     request: options of `Method.plans`.
 
+    >>> from genrecourse.table.schema import Schema
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": np.arange(80.0)})
     >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)

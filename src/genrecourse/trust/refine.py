@@ -15,13 +15,16 @@ verifier prevents that.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from genrecourse.rules.book import RuleBook
-from genrecourse.table.cost import Cost
-from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.trust.verifier import Thresholds, Verifier
+
+if TYPE_CHECKING:
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.cost import Cost
+    from genrecourse.table.encoding import Array, TableEncoder
 
 GIVE = 0.01  # how much Score may be lost to have one change less
 
@@ -52,6 +55,8 @@ def refine(
         rules: the rules of these n people; None: there are only rules on single features.
 
     Examples:
+        >>> from genrecourse.table.cost import Cost
+        >>> from genrecourse.table.encoding import TableEncoder
         >>> import pandas as pd
         >>> from genrecourse import Schema
         >>> X = pd.DataFrame({"income": range(100), "pets": [0, 1, 2, 3] * 25})
@@ -126,6 +131,8 @@ def fewest(
         settle: computes the derived features of trial rows (`RuleBook.with_derived`).
 
     Examples:
+        >>> from genrecourse.table.cost import Cost
+        >>> from genrecourse.table.encoding import TableEncoder
         >>> import pandas as pd
         >>> from genrecourse import Schema
         >>> X = pd.DataFrame({"income": range(100), "pets": [0, 1, 2, 3] * 25})

@@ -7,11 +7,13 @@ P(valid) + P(plausible) - C / d + safety * P(valid under noise)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from genrecourse.table.encoding import Array
-from genrecourse.trust.verifier import Verifier
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
+    from genrecourse.trust.verifier import Verifier
 
 SHORTFALL = 3.0  # Score lost for each unit of confidence below the cutoff
 SHORTLIST = 48  # candidates of a row whose slow measures (plausible, steady) are computed

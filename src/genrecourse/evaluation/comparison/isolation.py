@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -30,10 +30,13 @@ import pandas as pd
 from genrecourse.data import datasets
 from genrecourse.errors import UserError, own_warnings
 from genrecourse.evaluation.comparison.fence import Fence
-from genrecourse.methods.base import HasDensity, Method
+from genrecourse.methods.abilities import HasDensity
 from genrecourse.model.artifact import pack, pack_table, unpack, unpack_table
-from genrecourse.model.classifier import Classifier
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import Method
+    from genrecourse.model.classifier import Classifier
+    from genrecourse.table.schema import Schema
 
 Ask = Mapping[str, Any]  # the arguments of one request: recourse(people, **ask)
 OF_DENSITY = ("lam",)  # those that `log_prob` takes as well
