@@ -132,7 +132,7 @@ class EnumerationResult:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _PersonMoves:
     """The changes of one person that h has to score."""
 
     person: int
@@ -186,7 +186,7 @@ class Enumeration:
         """
         most = np.full(len(people), np.inf) if below is None else below
         found: list[EnumerationResult] = []
-        batch: list[_Asked] = []
+        batch: list[_PersonMoves] = []
         for i in range(0, len(people), PEOPLE):
             part = people[i : i + PEOPLE]
             singles = self._singles(rules.take(part), part)
@@ -195,7 +195,7 @@ class Enumeration:
             ):
                 moves, most_values, is_all = _moves(single, limit, touching)
                 is_all &= whole and not self.observed.cut[single.feature].any()
-                batch.append(_Asked(int(person), moves, most_values, is_all))
+                batch.append(_PersonMoves(int(person), moves, most_values, is_all))
                 if sum(len(each.moves) for each in batch) >= BATCH:
                     found += self._accepted(rules, batch)
                     batch = []
@@ -262,7 +262,7 @@ class Enumeration:
             price = self.cost(*(self.encoder.from_features(f) for f in (x[None], rows)))
             yield Moves(moves.feature, moves.value, np.asarray(price)), not some_between[place]
 
-    def _accepted(self, rules: RuleBook, batch: list[_Asked]) -> list[EnumerationResult]:
+    def _accepted(self, rules: RuleBook, batch: list[_PersonMoves]) -> list[EnumerationResult]:
         """Return the accepted changes of each person; h scores the whole batch at once."""
         if not batch:
             return []
