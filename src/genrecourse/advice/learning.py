@@ -66,7 +66,7 @@ class LearningTask:
             method.fit(self.X, self.y)
         method.policy_ = self.policy
         accepted = method.classifier_.accepts(self.X[method.schema_.names])
-        training = getattr(method, "fit_report_", {}).get("training", {})
+        training = method.fit_report_.get("training", {})
         interrupted = training.get("ended") == "interrupted"
         return Learned(
             Service(method),

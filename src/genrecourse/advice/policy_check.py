@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from genrecourse.advice.service import Service
 from genrecourse.advice.summary import RulesSummary, summarise_rules
-from genrecourse.methods.base import Method
 from genrecourse.rules.policy import Policy
 
 
@@ -20,12 +20,16 @@ class PolicyCheck:
     refused: tuple[str, ...]
 
 
-def check_policy(policy: Policy, table: pd.DataFrame, method: Method | None = None) -> PolicyCheck:
+def check_policy(
+    policy: Policy, table: pd.DataFrame, service: Service | None = None
+) -> PolicyCheck:
     """Returns how features may change under a policy, its warnings, and what would be refused.
 
-    method: fitted under this policy; then plans are made for some rejected rows of the table, to
-    find the rules that leave people without a plan.
+    service: of a model with the same features; then plans are made under this policy, not under the
+    service's own, for some rejected rows of the table, to find the rules that leave people without
+    a plan.
     """
+    method = None if service is None else service.under(policy).method
     summary = summarise_rules(policy.schema(table), policy)
     refused = policy.refused(table, method)
     remarks = policy.lint(table, method)

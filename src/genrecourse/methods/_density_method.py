@@ -62,6 +62,7 @@ class DensityMethod(VerifiedMethod):
         *("lam", "temperature", "sigma", "n_draws", "safety"),
         "rules",
     )
+    chosen: ClassVar[tuple[str, ...]] = ("gamma", "temperature", "margin")
 
     n_draws: int
     select: SelectRule
@@ -167,7 +168,7 @@ class DensityMethod(VerifiedMethod):
         return Offers(Z, F, draws, self._scored(Z, draws.F), request, safety)
 
     def _n_drawn(self, n: int | None, request: RuleBook | None) -> int:
-        """Return how many draws a person; under a request they are particles, which must be many."""
+        """Return how many draws a person gets; under a request they are particles, at least 64."""
         n = n or self.n_draws
         return n if request is None else max(n, PARTICLES)
 

@@ -6,7 +6,7 @@ among candidates and refine them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class VerifiedMethod(Method):
     subclass restores the targets.
     """
 
+    chosen: ClassVar[tuple[str, ...]] = ("gamma",)
     _keeps_outcomes = True
     _knows_roles = True
 
