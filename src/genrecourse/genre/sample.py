@@ -50,14 +50,13 @@ def sample(
     temperature: float,
     noise: KeyedNoise,
     sigma: float = 0.0,
-    first_draw: int = 0,
     also_allowed: np.ndarray | None = None,
     cached: bool = True,
     lam: float | None = None,
 ) -> Draws:
     """n draws from R_theta(. | x) at a temperature for each row of F (N, d).
 
-    `also_allowed` (N, m, K + 1) masks further choices; `first_draw` continues a row's stream.
+    `also_allowed` (N, m, K + 1) masks further choices.
     `cached=False` decodes every prefix anew: the slow reference that the cache is tested against.
     lam: for a density that was trained for any.
     """
@@ -70,10 +69,10 @@ def sample(
         pad = np.minimum(np.arange(i, i + rows), len(F) - 1)
         extra = None if also_allowed is None else torch.as_tensor(also_allowed[pad])
         m = len(density.decoded)
-        u = noise.uniform(keys[pad], (n, m), offset=first_draw * m)
+        u = noise.uniform(keys[pad], (n, m))
         eps = None
         if sigma > 0:
-            eps = sigma * noise.normal(keys[pad], (n, m), offset=2**40 + first_draw * m)
+            eps = sigma * noise.normal(keys[pad], (n, m), offset=2**40)
         decode = _decode if cached else _decode_uncached
         part = decode(density, torch.as_tensor(F[pad]), n, temperature, u, eps, extra, lam)
         parts.append([p[: min(rows, len(F) - i)] for p in part])

@@ -5,12 +5,10 @@ The verbs `plans` and `promise` come from `planning`, which sees a method as a `
 
 from __future__ import annotations
 
-import inspect
 import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
@@ -18,7 +16,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from genrecourse.errors import UserError, did_you_mean
+from genrecourse.errors import UserError
+from genrecourse.methods.params import pack_params, unpack_params
 from genrecourse.model import artifact
 from genrecourse.model.artifact import pack, unpack
 from genrecourse.model.classifier import Classifier, fit_mlp
@@ -34,16 +33,7 @@ from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
 from genrecourse.trust.verifier import Verifier
 
-__all__ = [
-    "HasDensity",
-    "HasDraws",
-    "Method",
-    "TrainingRows",
-    "check_params",
-    "long_frame",
-    "long_index",
-    "pack_params",
-]
+__all__ = ["HasDensity", "HasDraws", "Method", "TrainingRows", "long_frame", "long_index"]
 
 N_PROBES = 64  # training rows whose scores identify a classifier at load
 GROUPS = ("menu", "ground", "levels")  # of a model file's arrays: what planning keeps
@@ -257,7 +247,7 @@ class Method(Plannable, BaseEstimator, ABC):
             meta["classifier"], artifact.within("classifier", arrays), classifier, probe, scores
         )
         problem = Problem.of(encoder, h, probe)
-        method = cls(**_unpack_params(meta["params"], cls._records, schema, problem.classifier))
+        method = cls(**unpack_params(meta["params"], cls._records, schema, problem.classifier))
         method.problem_, method.schema_ = problem, schema
         method.classifier_, method._probe_scores = problem.classifier, scores
         groups = {name: artifact.within(name, arrays) for name in GROUPS}
@@ -315,41 +305,6 @@ class HasDraws(Protocol):
 
     def draws(self, X: pd.DataFrame, *, rules: Any = None) -> pd.DataFrame:
         """Return the cost, log-likelihood and score of each draw, equally many for each row."""
-
-
-# ---- parameters ----------------------------------------------------------------------------------
-
-
-def check_params(kind: type[Method], params: Mapping[str, Any]) -> None:
-    """Raise an error if the method has no such parameter; the error lists those it has."""
-    known = list(inspect.signature(kind.__init__).parameters)[1:]
-    unknown = [name for name in params if name not in known]
-    if unknown:
-        close = did_you_mean(unknown[0], known)
-        raise UserError(f"{kind.__name__} has no parameter {unknown}{close}; it has {known}")
-
-
-def pack_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as JSON values, without the schema and the classifier."""
-    plain = {name: value for name, value in params.items() if name not in ("schema", "classifier")}
-    for name, value in plain.items():
-        if is_dataclass(value) and not isinstance(value, type):
-            plain[name] = {f.name: getattr(value, f.name) for f in fields(value)}
-    return {name: pack(value) for name, value in plain.items()}
-
-
-def _unpack_params(
-    packed: dict[str, Any], records: Mapping[str, type[Any]], schema: Schema, h: Classifier
-) -> dict[str, Any]:
-    params = {name: unpack(value) for name, value in packed.items()}
-    params |= {name: kind(**params[name]) for name, kind in records.items()}
-    params["schema"] = schema if params["schema"] else None
-    if params["classifier"] is not None:
-        to_be_trained = Classifier(
-            None, favourable=h.favourable, cutoff=h.cutoff, score_range=h.score_range
-        )
-        params["classifier"] = h if params["classifier"] else to_be_trained
-    return params
 
 
 # ---- fit -----------------------------------------------------------------------------------------

@@ -37,7 +37,13 @@ SAME = 1e-3  # tolerance of cost and log-likelihood: decoding can change a draw 
 def write_report(path: str | Path, method: Method, people: pd.DataFrame, **options: Any) -> Path:
     """Write `report_html(method, people, **options)` to a file, and return its path.
 
-    >>> write_report("report.html", method, people)  # doctest: +SKIP
+    >>> import tempfile
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": np.arange(80.0)})
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(Path(folder, "report.html"), method, X.head(2)).name
+    'report.html'
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -356,7 +356,7 @@ class Policy:
         return found
 
     def _check_decision(self, h: Classifier) -> None:
-        """Raises a UserError if a classifier has another outcome or cutoff than the policy."""
+        """Raises a UserError if a classifier's outcome or cutoff is not the policy's."""
         wanted, stated = self.stated.decision.cutoff, self.stated.decision.model_fields_set
         named = set(self.stated.decision.favourable)
         # 1 of {0, 1} is favourable where a classifier names none; other labels it does not know

@@ -26,7 +26,7 @@ from genrecourse.errors import UserError, did_you_mean
 from genrecourse.evaluation.comparison.isolation import Ask
 from genrecourse.evaluation.comparison.results import Line
 from genrecourse.methods import METHODS
-from genrecourse.methods.base import check_params, pack_params
+from genrecourse.methods.params import check_params, pack_params
 from genrecourse.model.artifact import pack
 
 PACKAGE = Path(genrecourse.methods.__file__).parents[1]
