@@ -238,7 +238,7 @@ def main() -> None:
         for name, items in found.items():
             was = BEFORE["counts"].get(name, "not counted")
             print(f"{name}: {len(items)} (at most {LIMITS[name]}; before: {was})")
-        chain = [module.removeprefix("genrecourse.") for module in found["longest import chain"]]
+        chain = [each.removeprefix("genrecourse.") for each in found["longest import chain"]]
         print(f"  chain: {' > '.join(chain)}")
         calls = traced_calls()
         for verb, numbers in calls.items():

@@ -235,6 +235,18 @@ def test_rules_of_a_request_bind_what_follows() -> None:
         np.testing.assert_array_equal(request.feasible(F, F_plus), kept | stays)
 
 
+def test_a_plan_does_not_break_a_relation_that_only_time_breaks() -> None:
+    """Everyone who acts is a year older; only a plan that changes hours has to keep the rule."""
+    oldest = X[X["age"] == X["age"].max()]
+    limit = f"if hours > 0 then age <= {oldest['age'].max()}"
+    F = ENCODER.features(oldest)
+    request = request_book({"relations": [limit]}, RULES, oldest)
+    for changes, kept in (({"debt": 70.0}, True), ({"hours": 70}, False)):
+        F_plus = RULES.with_derived(F, ENCODER.features(oldest.assign(**changes)))
+        assert (F_plus[:, 2] > F[:, 2]).all()
+        assert request.feasible(F, F_plus).tolist() == [kept] * len(oldest)
+
+
 # ---- schemas that make no sense --------------------------------------------------------------
 
 

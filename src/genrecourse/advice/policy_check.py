@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from genrecourse.advice.service import Service
 from genrecourse.advice.summary import RulesSummary, summarise_rules
-from genrecourse.rules.policy import FittedMethod, Policy
+from genrecourse.rules.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,15 @@ class PolicyCheck:
 
 
 def check_policy(
-    policy: Policy, table: pd.DataFrame, method: FittedMethod | None = None
+    policy: Policy, table: pd.DataFrame, service: Service | None = None
 ) -> PolicyCheck:
     """Returns how features may change under a policy, its warnings, and what would be refused.
 
-    method: fitted under this policy; then plans are made for some rejected rows of the table, to
-    find the rules that leave people without a plan.
+    service: of a model with the same features; then plans are made under this policy, not under the
+    service's own, for some rejected rows of the table, to find the rules that leave people without
+    a plan.
     """
+    method = None if service is None else service.under(policy).method
     summary = summarise_rules(policy.schema(table), policy)
     refused = policy.refused(table, method)
     remarks = policy.lint(table, method)

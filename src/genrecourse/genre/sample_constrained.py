@@ -51,10 +51,10 @@ def sample_constrained(
 ) -> Draws:
     """n draws for each row of F (N, d) that keep the rules of the request.
 
-    They follow R_theta at this temperature, restricted to the rules, up to what a finite number of
-    particles can: rows that had few worth anything are drawn again from many more. `all_found`: for a
-    selection, which wants variety and does the weighing itself: all that n particles found,
-    whatever its weight. A row whose particles all died is given x itself, at log_prob -inf.
+    The draws follow R_theta at this temperature, restricted to the rules, as far as a finite number
+    of particles allows: rows with a small effective sample size are drawn again with more
+    particles. all_found: return all that n particles found, whatever their weight, for a selection
+    that weighs them itself. If all particles of a row died, return x at log_prob -inf.
     """
     how = (temperature, noise, lam)
     if all_found:

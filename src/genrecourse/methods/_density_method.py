@@ -168,7 +168,7 @@ class DensityMethod(VerifiedMethod):
         return Offers(Z, F, draws, self._scored(Z, draws.F), request, safety)
 
     def _n_drawn(self, n: int | None, request: RuleBook | None) -> int:
-        """Return the number of draws per person; under a request, at least PARTICLES."""
+        """Return how many draws a person gets; under a request they are particles, at least 64."""
         n = n or self.n_draws
         return n if request is None else max(n, PARTICLES)
 

@@ -141,14 +141,13 @@ class _Asked:
 class Enumeration:
     """Tries changes for the people X and asks h about them.
 
-    >>> from genrecourse.rules.constraints import Rules
     >>> from genrecourse.table.schema import Schema
     >>> X = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
     >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
     >>> observed = ObservedValues.of(encoder.features(X), encoder)
     >>> h = Classifier(lambda X: X["income"].to_numpy() / 50)
     >>> trial = Enumeration(X, observed, h, encoder, Cost(encoder))
-    >>> (found,) = trial.search(Rules(encoder), np.array([0]))
+    >>> (found,) = trial.search(RuleBook.of_schema(encoder), np.array([0]))
     >>> found.cost.round(2), found.asked, found.is_all
     (array([0.67]), 3, True)
     """

@@ -68,22 +68,18 @@ def evidence(found: EnumerationResult, draws: int = 0) -> Evidence:
 class PlanChecker:
     """Checks candidates for the people X against h and the rules.
 
-    menu: the values that an enumeration tries.
+    observed: the values that an enumeration tries.
+    rules: the rules of the schema or of a request, for all people of X.
     relaxed: returns the rule books with one rule less each, to find blocking rules.
 
-    >>> from genrecourse.rules.constraints import Rules
+    >>> from genrecourse.model.classifier import Classifier
+    >>> from genrecourse.table.encoding import TableEncoder
     >>> from genrecourse.table.schema import Schema
     >>> X = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
     >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> checker = PlanChecker(
-    ...     X,
-    ...     menu=ObservedValues.of(encoder.features(X), encoder),
-    ...     h=Classifier(lambda X: X["income"].to_numpy() / 50),
-    ...     encoder=encoder,
-    ...     cost=Cost(encoder),
-    ...     rules=Rules(encoder),
-    ...     relaxed=lambda: [],
-    ... )
+    >>> problem = Problem.of(encoder, Classifier(lambda X: X["income"].to_numpy() / 50), X)
+    >>> observed = ObservedValues.of(encoder.features(X), encoder)
+    >>> checker = PlanChecker(X, problem, observed, problem.rules, lambda: [])
     >>> checker.rejected
     array([0, 1])
     >>> checked = checker.check(np.array([0, 0]), np.array([[0.5], [1.0]]))

@@ -87,7 +87,7 @@ class Plannable:
         n: int = 1,
         **options: Any,
     ) -> Promise:
-        """Return what `plans(X, promise=share)` rests on; `holds` is False if nothing can be promised.
+        """Return what `plans(X, promise=share)` rests on; if `holds` is False, nothing is promised.
 
         rules: the same for everybody; rules of single people raise an error, since nothing can be
         tested under them. The first call makes plans for rejected training rows with these options;
@@ -316,7 +316,7 @@ def _can_ask(problem: Problem, person: pd.DataFrame, rules: Rules) -> bool:
 
 
 def _promised(method: Proposer, plans: Plans, made: Promise) -> Plans:
-    """Drop plans below the promise's threshold; if a person's first plan is dropped, return no-plan.
+    """Drop plans below the threshold; if a person's first plan is dropped, return no-plan.
 
     Only the method's first choice was tested.
     """

@@ -77,7 +77,7 @@ def policy_command(
     policy = Policy.read(file)
     whole = without_columns(read_table(table), split(drop))
     service = None if model is None else Service.open(model, own_model(classifier))
-    found = check_policy(policy, whole, None if service is None else service.method)
+    found = check_policy(policy, whole, service)
     out.print(_rules_table(found.summary))
     print_warnings(found.warnings)
     if found.refused:
