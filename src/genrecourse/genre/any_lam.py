@@ -32,9 +32,8 @@ class AnyLamPairs:
     """For source i, the targets `index[i]`, each drawn from Q at the lam in `lam[i]`.
 
     >>> pairs = AnyLamPairs(np.array([0]), index=np.array([[4, 7]]), lam=np.array([[0.5, 9.0]]))
-    >>> target, lam = pairs.draw(np.array([0, 0, 0]), np.random.default_rng(0))
-    >>> target, lam
-    (array([7, 7, 7]), array([9., 9., 9.]))
+    >>> pairs.draw(np.zeros(5, dtype=int), np.random.default_rng(0))  # source 0, five times
+    (array([7, 7, 7, 4, 4]), array([9. , 9. , 9. , 0.5, 0.5]))
     """
 
     source: np.ndarray  # (n,) rows of the source table that have a feasible target

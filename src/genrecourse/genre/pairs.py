@@ -43,9 +43,9 @@ def q_weights(costs: torch.Tensor, lam: float | torch.Tensor) -> torch.Tensor:
 class Pairs:
     """The truncated Q: for source i, the targets `index[i]` and their cumulative weights.
 
-    >>> pairs = Pairs(np.array([0]), np.array([[4, 7]]), np.array([[0.9, 1.0]]), lost_by_top_k=0.0)
+    >>> pairs = Pairs(np.array([0]), np.array([[4, 7]]), np.array([[0.5, 1.0]]), lost_by_top_k=0.0)
     >>> pairs.draw(np.zeros(5, dtype=int), np.random.default_rng(0))  # five targets of source 0
-    array([4, 4, 4, 4, 4])
+    array([7, 7, 7, 4, 4])
     """
 
     source: np.ndarray  # (n,) rows of the source table that have a feasible target

@@ -65,8 +65,9 @@ def sample_constrained(
     >>> genre = METHODS["genre-paper"](lambda X: X["income"] / 80, **few).fit(X, X["income"] >= 40)
     >>> density, F = genre.density_, np.array([[0.2, 0.8]])
     >>> how = {"temperature": 1.0, "noise": KeyedNoise(0)}
-    >>> request = genre.problem_.compile([{"lock": ["debt"]}], X.head(1))
+    >>> request = genre.problem_.compile({"lock": ["debt"]}, X.head(1))
     >>> sample_constrained(density, F, 3, request, **how).F[0, :, 1]  # debt stays
+    array([0.8, 0.8, 0.8])
     """
     how = (temperature, noise, lam)
     if all_found:

@@ -100,16 +100,18 @@ def clean(
 
     If fewer than MIN_TARGETS of a group with equal immutables would remain, the whole group stays.
 
-    >>> from genrecourse.evaluation.checks import make_example
+    >>> import pandas as pd
+    >>> from genrecourse import Schema
     >>> from genrecourse.table.encoding import TableEncoder
-    >>> example = make_example(rows=80, people=10)
-    >>> encoder = TableEncoder(example.schema).fit(example.X)
-    >>> Z, y = encoder.encode(example.X), example.y.to_numpy() == 1
-    >>> rows = TrainingRows(Z, encoder.features(example.X), y, y * 1.0)
-    >>> judge = CrossFittedJudge(n_folds=2).fit(Z, y)
-    >>> found = np.flatnonzero(y)
-    >>> len(found), len(clean(rows, found, judge, RuleBook.of_schema(encoder)))
-    (44, 44)
+    >>> X = pd.DataFrame(np.random.default_rng(0).uniform(size=(100, 2)), columns=["a", "b"])
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> F = encoder.features(X)
+    >>> y, odd = F[:, 0] > 0.5, F[:, 0].argmin()
+    >>> y[odd] = True  # a wrong label
+    >>> judge, found = CrossFittedJudge(n_folds=2).fit(F, y), np.flatnonzero(y)
+    >>> good = clean(TrainingRows(F, F, y, y * 1.0), found, judge, RuleBook.of_schema(encoder))
+    >>> odd in found, odd in good
+    (True, False)
     """
     if len(found) == 0:
         return found

@@ -108,7 +108,7 @@ class Method(Plannable, BaseEstimator, ABC):
         return np.full(len(Z), "not-accepted", dtype=object)
 
     def propose(self, Z: Array, noise: KeyedNoise, n: int, **options: Any) -> Proposals:
-        """Return the candidates x_plus of rejected people for plans; the one of `_recourse` comes first.
+        """Return the x_plus of rejected people that plans are chosen from, `_recourse`'s first.
 
         A method that has more to choose from overrides this.
         """
@@ -123,7 +123,7 @@ class Method(Plannable, BaseEstimator, ABC):
     # ---- the verbs -------------------------------------------------------------------------------
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
-        """Learn from a table. y: the outcomes in the data; None: use h's own decisions instead."""
+        """Learn from a table. y: the outcomes in the data; None: h's own decisions are used."""
         self._fitted = False
         self.policy_: Policy | None = None
         schema = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
@@ -156,8 +156,8 @@ class Method(Plannable, BaseEstimator, ABC):
     def recourse(self, X: pd.DataFrame, *, rules: Any = None, **options: Any) -> pd.DataFrame:
         """Return one row for each row of X, with the same index, columns and dtypes.
 
-        People whom h accepts are returned unchanged. x_plus of the others need not be valid; `assess`
-        measures whether it is. Invalid recourse is never encoded as NaN.
+        People whom h accepts are returned unchanged. The x_plus of the others may be invalid:
+        `assess` measures it. Invalid recourse is never encoded as NaN.
 
         rules: come on top of the schema's rules and of the policy in the model file (GenRe and
         NearestNeighbour). options: of this call, for methods that have any (GenRe: `lam`,
@@ -351,13 +351,9 @@ def long_frame(encoder: TableEncoder, X: pd.DataFrame, Z_plus: Array, name: str)
 
     >>> X = pd.DataFrame({"income": [10, 20]}, index=["a", "b"])
     >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> long_frame(encoder, X, np.array([[0.0], [1.0], [0.0], [1.0]]), "draw")
-              income
-    row draw        
-    a   0         10
-        1         20
-    b   0         10
-        1         20
+    >>> table = long_frame(encoder, X, np.array([[0.0], [1.0], [0.0], [1.0]]), "draw")
+    >>> table["income"].to_dict()
+    {('a', 0): 10, ('a', 1): 20, ('b', 0): 10, ('b', 1): 20}
     """
     k = len(Z_plus) // max(1, len(X))
     like = X.iloc[np.repeat(np.arange(len(X)), k)]

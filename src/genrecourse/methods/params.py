@@ -17,8 +17,10 @@ def check_params(kind: type[Any], params: Mapping[str, Any]) -> None:
     """Raise an error if the method has no such parameter; the error lists its parameters.
 
     >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> check_params(NearestNeighbour, {"gamma": 0.7})  # no error
     >>> check_params(NearestNeighbour, {"gama": 0.7})
+    Traceback (most recent call last):
+    ...
+    genrecourse.errors.UserError: NearestNeighbour has no parameter ['gama'] (did you mean ...
     """
     known = list(inspect.signature(kind.__init__).parameters)[1:]
     unknown = [name for name in params if name not in known]
@@ -47,8 +49,11 @@ def unpack_params(
 
     records: the parameters that are dataclasses, by name.
 
+    >>> import pandas as pd
     >>> packed = {"gamma": 0.7, "schema": False, "classifier": None}
-    >>> unpack_params(packed, {}, Schema([]), Classifier(None))
+    >>> schema = Schema.infer(pd.DataFrame({"income": [1, 2]}))
+    >>> unpack_params(packed, {}, schema, Classifier(None))
+    {'gamma': 0.7, 'schema': None, 'classifier': None}
     """
     params = {name: unpack(value) for name, value in packed.items()}
     params |= {name: kind(**params[name]) for name, kind in records.items()}

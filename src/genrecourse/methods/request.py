@@ -20,6 +20,9 @@ def check_lam(where: str, lam: Any) -> None:
 
     >>> check_lam("GenRe.fit", "any")  # no error
     >>> check_lam("GenRe.fit", -1)
+    Traceback (most recent call last):
+    ...
+    genrecourse.errors.UserError: GenRe.fit: lam is -1; give a number from 0 on, or 'any'...
     """
     if isinstance(lam, str):
         good = lam == "any"
@@ -33,10 +36,12 @@ def check_lam(where: str, lam: Any) -> None:
 
 
 def check_weight(where: str, lam: Any) -> None:
-    """Raise an error unless lam, used in sampling so that a request may set it, is a number from 0 on.
+    """Raise an error unless lam is a number from 0 on, for methods that use lam only in sampling.
 
-    >>> check_weight("TabSynQ.recourse", 2.5)  # no error
     >>> check_weight("TabSynQ.recourse", "any")
+    Traceback (most recent call last):
+    ...
+    genrecourse.errors.UserError: TabSynQ.recourse: lam is 'any'; it must be a number from 0 on
     """
     if not (is_number(lam) and lam >= 0):
         raise UserError(f"{where}: lam is {lam!r}; it must be a number from 0 on")
@@ -47,6 +52,9 @@ def check_request(where: str, request: Mapping[str, Any], fitted: Lam) -> None:
 
     >>> check_request("GenRe.recourse", {"lam": 2.5, "n_draws": None}, fitted="any")  # no error
     >>> check_request("GenRe.recourse", {"n_draws": 0}, fitted=5.0)
+    Traceback (most recent call last):
+    ...
+    genrecourse.errors.UserError: GenRe.recourse: n_draws is 0; it must be a whole number from 1 on
     """
     if request.get("lam") is not None:
         _check_lam_asked(where, request["lam"], fitted)
