@@ -69,6 +69,9 @@ def make_any_lam_pairs(
 
     There are at most MOST_PAIRS pairs in total.
 
+    >>> from genrecourse.genre.targets import Targets
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.cost import Cost
     >>> import pandas as pd
     >>> from genrecourse import Schema
     >>> from genrecourse.table.encoding import TableEncoder

@@ -46,6 +46,7 @@ def choose_gamma(
 
     sources, candidates: row numbers; the candidates are D+ at the lowest gamma.
 
+    >>> from genrecourse.rules.problem import TrainingRows
     >>> from genrecourse.evaluation.checks import example_score, make_example
     >>> from genrecourse.methods import METHODS
     >>> example = make_example(rows=80, people=10)
@@ -54,8 +55,14 @@ def choose_gamma(
     >>> h = problem.confidence(Z)
     >>> judge = CrossFittedJudge(n_folds=2).fit(Z, h > 0.5)
     >>> gamma, tried = choose_gamma(
-    ...     TrainingRows(Z, F, h > 0.5, h), np.flatnonzero(h <= 0.5), np.flatnonzero(h > 0.5),
-    ...     judge, problem.rules, problem.cost, lam=5.0, n_bins=50,
+    ...     TrainingRows(Z, F, h > 0.5, h),
+    ...     np.flatnonzero(h <= 0.5),
+    ...     np.flatnonzero(h > 0.5),
+    ...     judge,
+    ...     problem.rules,
+    ...     problem.cost,
+    ...     lam=5.0,
+    ...     n_bins=50,
     ... )
     >>> gamma, tried[0]["targets"]
     (0.65, 43)

@@ -169,6 +169,7 @@ class Clock:
 def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> FittedDensity:
     """Run Algorithm 1 on the training rows.
 
+    >>> from genrecourse.rules.problem import TrainingRows
     >>> import pandas as pd
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
@@ -177,10 +178,23 @@ def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> 
     >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
     >>> from genrecourse.genre.model import COMPACT
     >>> settings = FitSettings(
-    ...     lam=5.0, gamma=0.7, clean=False, refine=False, has_verifier=False, has_judge=False,
-    ...     safety=0.5, sources="labelled", n_bins=5, bins="quantile", keep=True, top_k=100,
-    ...     max_targets=100, net=COMPACT, training=Training(steps=2, batch_size=16),
-    ...     random_state=0, progress=False,
+    ...     lam=5.0,
+    ...     gamma=0.7,
+    ...     clean=False,
+    ...     refine=False,
+    ...     has_verifier=False,
+    ...     has_judge=False,
+    ...     safety=0.5,
+    ...     sources="labelled",
+    ...     n_bins=5,
+    ...     bins="quantile",
+    ...     keep=True,
+    ...     top_k=100,
+    ...     max_targets=100,
+    ...     net=COMPACT,
+    ...     training=Training(steps=2, batch_size=16),
+    ...     random_state=0,
+    ...     progress=False,
     ... )
     >>> fit_density(problem, rows, settings).report["pairs"]["sources"]
     35
@@ -224,6 +238,7 @@ def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> 
 def fit_judge(problem: Problem, rows: TrainingRows, random_state: int) -> CrossFittedJudge:
     """Return the judge that chooses settings; it never scores a row that it was fitted on.
 
+    >>> from genrecourse.rules.problem import TrainingRows
     >>> import pandas as pd
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
@@ -241,6 +256,7 @@ def fit_judge(problem: Problem, rows: TrainingRows, random_state: int) -> CrossF
 def fit_verifier(problem: Problem, rows: TrainingRows, random_state: int) -> Verifier:
     """Return the verifier that compares the candidates x_plus of one person.
 
+    >>> from genrecourse.rules.problem import TrainingRows
     >>> import pandas as pd
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
@@ -262,6 +278,7 @@ def fit_verifier(problem: Problem, rows: TrainingRows, random_state: int) -> Ver
 def split_sources(rows: TrainingRows, rng: np.random.Generator, settings: FitSettings) -> Split:
     """Return D-, as row numbers to train on and row numbers held out.
 
+    >>> from genrecourse.rules.problem import TrainingRows
     >>> from types import SimpleNamespace
     >>> h = np.linspace(0, 1, 40)
     >>> rows = TrainingRows(h[:, None], h[:, None], favourable=h > 0.5, confidence=h)
@@ -328,6 +345,7 @@ def find_targets(
 
     sources: the rows for which the loss is measured.
 
+    >>> from genrecourse.rules.problem import TrainingRows
     >>> import pandas as pd
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
@@ -368,6 +386,7 @@ def find_targets(
 class Pairing:
     """Pairs sources with targets, and draws pairs in which x_plus has x's immutables.
 
+    >>> from genrecourse.rules.problem import TrainingRows
     >>> import pandas as pd
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
@@ -426,6 +445,7 @@ class Pairing:
 class Drawn:
     """Pairs as tensors, drawn again at each call (Algorithm 1, line 6).
 
+    >>> from genrecourse.rules.problem import TrainingRows
     >>> import pandas as pd
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
@@ -487,6 +507,7 @@ def refined(
 ) -> Refined:
     """Draw some pairs of every source and refine them, once for all epochs.
 
+    >>> from genrecourse.rules.problem import TrainingRows
     >>> import pandas as pd
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
@@ -518,6 +539,7 @@ def refined(
 def report_pairs(problem: Problem, drawn: Drawn, watched: Drawn, split: Split) -> dict[str, Any]:
     """Return how many sources have a target; if some have none, warn once with their number.
 
+    >>> from genrecourse.rules.problem import TrainingRows
     >>> import pandas as pd
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
@@ -576,6 +598,7 @@ def make_density(
 ) -> RecourseDensity:
     """Return R_theta, untrained. It decodes the features that can change, in column order.
 
+    >>> from genrecourse.rules.problem import TrainingRows
     >>> import pandas as pd
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
@@ -617,6 +640,7 @@ def train_density(
 ) -> dict[str, Any]:
     """Train R_theta on pairs; return a report.
 
+    >>> from genrecourse.rules.problem import TrainingRows
     >>> import pandas as pd
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
@@ -625,8 +649,15 @@ def train_density(
     >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
     >>> from types import SimpleNamespace
     >>> settings = SimpleNamespace(
-    ...     n_bins=5, bins="quantile", keep=True, lam=5.0, top_k=10, net=NetConfig(width=8),
-    ...     training=Training(steps=2, batch_size=16), random_state=0, progress=False,
+    ...     n_bins=5,
+    ...     bins="quantile",
+    ...     keep=True,
+    ...     lam=5.0,
+    ...     top_k=10,
+    ...     net=NetConfig(width=8),
+    ...     training=Training(steps=2, batch_size=16),
+    ...     random_state=0,
+    ...     progress=False,
     ... )
     >>> density = make_density(problem, rows, method.targets_, settings)
     >>> drawn = Pairing(problem, method.targets_, 0.5, settings).pair_up(rows, np.arange(40))

@@ -71,6 +71,8 @@ def masked_costs(
 ) -> torch.Tensor:
     """Return costs (n, members) from sources to some targets of equal codes; infeasible: infinite.
 
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.cost import Cost
     >>> import pandas as pd
     >>> from genrecourse import Schema
     >>> from genrecourse.table.encoding import TableEncoder
@@ -100,6 +102,8 @@ def cost_blocks(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, torch.Tensor]]:
     """Yield (sources, targets, costs), block by block, of all pairs that agree on the immutables.
 
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.cost import Cost
     >>> import pandas as pd
     >>> from genrecourse import Schema
     >>> from genrecourse.table.encoding import TableEncoder
@@ -138,6 +142,8 @@ def make_pairs(
 ) -> Pairs:
     """Return the top K of Q for every source that has a feasible target (Algorithm 1, line 3).
 
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.cost import Cost
     >>> import pandas as pd
     >>> from genrecourse import Schema
     >>> from genrecourse.table.encoding import TableEncoder
@@ -181,6 +187,8 @@ def lost_by_cap(
 ) -> float:
     """Return the mean share of Q's mass on targets that a cap drops. kept: booleans over targets.
 
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.cost import Cost
     >>> import pandas as pd
     >>> from genrecourse import Schema
     >>> from genrecourse.table.encoding import TableEncoder

@@ -28,6 +28,8 @@ def nearest(
     The targets take over x's immutables, and derived features are recomputed. If a person has fewer
     than k targets, the remaining places hold x at an infinite cost.
 
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.cost import Cost
     >>> import pandas as pd
     >>> from genrecourse import Schema
     >>> from genrecourse.table.encoding import TableEncoder
@@ -63,6 +65,7 @@ def nearest_constrained(
 
     confidence: h on rows of Z, on the scale where 0.5 is the cutoff.
 
+    >>> from genrecourse.rules.book import RuleBook
     >>> import pandas as pd
     >>> from genrecourse import Schema
     >>> from genrecourse.table.encoding import TableEncoder

@@ -67,6 +67,7 @@ def sample(
     cached: False decodes every prefix again; the tests compare the cache with this slow reference.
     lam: needed if the density was trained for any lam.
 
+    >>> from genrecourse.table.noise import KeyedNoise
     >>> import pandas as pd
     >>> from genrecourse.genre.fit import Training
     >>> from genrecourse.methods import METHODS

@@ -61,6 +61,7 @@ def sample_constrained(
     all_found: return all that n particles found, whatever their weight, for a selection that weighs
     them itself.
 
+    >>> from genrecourse.table.noise import KeyedNoise
     >>> import pandas as pd
     >>> from genrecourse.genre.fit import Training
     >>> from genrecourse.methods import METHODS

@@ -39,6 +39,7 @@ class Targets:
 def make_targets(Z: Array, F: Array, rules: RuleBook, n_bins: int) -> Targets:
     """Return D+ with codes for the immutables; a number with over `n_bins` values is coded by bin.
 
+    >>> from genrecourse.rules.book import RuleBook
     >>> import pandas as pd
     >>> from genrecourse import Schema
     >>> from genrecourse.table.encoding import TableEncoder
@@ -62,6 +63,7 @@ def make_targets(Z: Array, F: Array, rules: RuleBook, n_bins: int) -> Targets:
 def match_codes(F: Array, rules: RuleBook, edges: tuple[np.ndarray | None, ...]) -> np.ndarray:
     """Return (n, immutables) codes; two rows have equal codes if they agree on every immutable.
 
+    >>> from genrecourse.rules.book import RuleBook
     >>> import pandas as pd
     >>> from genrecourse import Schema
     >>> from genrecourse.table.encoding import TableEncoder
@@ -82,6 +84,7 @@ def is_matched(
 ) -> np.ndarray:
     """Return (n,) booleans: True if a target, given by codes and edges, agrees on every immutable.
 
+    >>> from genrecourse.rules.book import RuleBook
     >>> import pandas as pd
     >>> from genrecourse import Schema
     >>> from genrecourse.table.encoding import TableEncoder
@@ -102,6 +105,9 @@ def clean(
 
     If fewer than MIN_TARGETS of a group with equal immutables would remain, the whole group stays.
 
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.rules.problem import TrainingRows
+    >>> from genrecourse.trust.judge import CrossFittedJudge
     >>> import pandas as pd
     >>> from genrecourse import Schema
     >>> from genrecourse.table.encoding import TableEncoder

@@ -51,6 +51,7 @@ def unpack_params(
 
     records: the parameters that are dataclasses, by name.
 
+    >>> from genrecourse.table.schema import Schema
     >>> import pandas as pd
     >>> packed = {"gamma": 0.7, "schema": False, "classifier": None}
     >>> schema = Schema.infer(pd.DataFrame({"income": [1, 2]}))
