@@ -37,6 +37,13 @@ class RuleBook:
     Without a request the rules are the same for everybody. With one, the book is about n people:
     the first axis of arrays is people, and `group[i]` is the set of rules that person i has on top
     of the schema's.
+
+    >>> import pandas as pd
+    >>> from genrecourse.table.schema import Schema
+    >>> X = pd.DataFrame({"age": [20.0, 40.0], "debt": [5.0, 15.0]})
+    >>> book = RuleBook.of_schema(TableEncoder(Schema.infer(X, immutable=("age",))).fit(X))
+    >>> bool(book.allowed(0, 0.0, 1.0)), bool(book.allowed(1, 0.0, 1.0))
+    (False, True)
     """
 
     encoder: TableEncoder
@@ -401,6 +408,9 @@ def split_by_rules(
     None) of the others, who get the same answer as without any request. Empty groups are left out.
 
     rules: of the whole table; None: the schema's only. people: rows of the table.
+
+    >>> split_by_rules(None, np.array([4, 7]))
+    [(array([0, 1]), None)]
     """
     if rules is None or rules.request is None:
         return [(np.arange(len(people)), None)] if len(people) else []

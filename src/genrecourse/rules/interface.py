@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 class Kind(ABC):
-    """One kind of rule."""
+    """One kind of rule.
+
+    >>> from genrecourse.rules.kinds import MaxStep, Rules
+    >>> MaxStep().stated(Rules(max_step={"debt": 2}))
+    [('debt', 2.0)]
+    """
 
     field: str  # of `Rules`, where a user states it
     name: str  # in a BlockingRule, in `violations`, and under [rules] in a wording file
@@ -78,6 +83,10 @@ class FeatureKind(Kind):
     """A rule on one feature. Its values are in the scaled feature view F, in an array (..., w).
 
     The first axis of all arrays is people. x is the person's own value, NaN if it is missing.
+
+    >>> from genrecourse.rules.kinds import FEATURE_KINDS
+    >>> [kind.field for kind in FEATURE_KINDS if kind.numbers_only]
+    ['ranges', 'max_step']
     """
 
     schema_field = ""  # of `Feature`, if the schema can state such a rule
@@ -129,7 +138,15 @@ class FeatureKind(Kind):
 
 @dataclass(frozen=True, eq=False)
 class RowChange:
-    """Whole rows before and after a plan, (n, ..., d) in F, as a rule on a plan sees them."""
+    """Whole rows before and after a plan, (n, ..., d) in F, as a rule on a plan sees them.
+
+    >>> import pandas as pd
+    >>> from genrecourse.table.schema import Schema
+    >>> X = pd.DataFrame({"income": [10.0, 20.0], "debt": [5.0, 15.0]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> RowChange(encoder, np.array([[0.0, 0.0]]), np.array([[0.0, 1.0]])).n_changes
+    array([1])
+    """
 
     encoder: TableEncoder
     before: Array
@@ -157,7 +174,12 @@ class RowChange:
 
 
 class LimitKind(Kind):
-    """A limit on a whole plan: what `measure` returns must be at most the value."""
+    """A limit on a whole plan: what `measure` returns must be at most the value.
+
+    >>> from genrecourse.rules.kinds import LIMIT_KINDS
+    >>> [kind.field for kind in LIMIT_KINDS]
+    ['max_changes', 'max_cost']
+    """
 
     @abstractmethod
     def measure(self, change: RowChange) -> Array:

@@ -24,7 +24,11 @@ from genrecourse.table.schema import Feature, Level, Schema
 
 
 def several(value: Any) -> Any:
-    """Returns one name, rule or value as a tuple of one, and anything else unchanged."""
+    """Returns one name, rule or value as a tuple of one, and anything else unchanged.
+
+    >>> several("age"), several(["age", "sex"])
+    (('age',), ['age', 'sex'])
+    """
     return (value,) if isinstance(value, str | bool | int | float) else value
 
 
@@ -85,7 +89,12 @@ class Rules(BaseModel):
 
 
 class Direction(FeatureKind):
-    """The feature may only go up (field "increase"), or only down (field "decrease")."""
+    """The feature may only go up (field "increase"), or only down (field "decrease").
+
+    >>> new = np.array([0.1, 0.3])
+    >>> Direction("increase").permits(np.ones(1), np.array([0.2]), new, slack=0.0).tolist()
+    [False, True]
+    """
 
     name, schema_field, compares_with_x = "direction", "direction", True
 
@@ -134,7 +143,11 @@ def _stuck_by_direction(*several: BaseModel) -> set[str]:
 
 
 class Lock(FeatureKind):
-    """The feature stays as it is; in the schema: it is immutable or protected."""
+    """The feature stays as it is; in the schema: it is immutable or protected.
+
+    >>> Lock().stated(Rules(lock=["age"]))
+    [('age', True)]
+    """
 
     field, name, schema_field = "lock", "lock", "role"
 
@@ -161,7 +174,12 @@ class Lock(FeatureKind):
 
 
 class Range(FeatureKind):
-    """A changed number lies between two ends."""
+    """A changed number lies between two ends.
+
+    >>> new = np.array([0.1, 0.2, 0.7])
+    >>> Range().permits(np.array([0.2, 0.6]), np.zeros(1), new, slack=0.0).tolist()
+    [False, True, False]
+    """
 
     field, name, schema_field = "ranges", "range", "range"
     limits_values = numbers_only = True
@@ -233,7 +251,12 @@ def _contradiction(kind: Kind, key: str, a: Any, b: Any) -> str:
 
 
 class Allowed(FeatureKind):
-    """The feature may change to these values only."""
+    """The feature may change to these values only.
+
+    >>> levels = np.array([0.0, 1.0, 2.0])
+    >>> Allowed().permits(np.array([0.0, 2.0]), np.zeros(1), levels, slack=0.0).tolist()
+    [True, False, True]
+    """
 
     field, name = "allowed", "allowed"
     limits_values = lists_values = True
@@ -279,14 +302,22 @@ class Allowed(FeatureKind):
 
 
 def ends_of_rows(values: Array) -> tuple[Array, Array]:
-    """Returns the least and the greatest of each row; (inf, -inf) if all of it is NaN."""
+    """Returns the least and the greatest of each row; (inf, -inf) if all of it is NaN.
+
+    >>> ends_of_rows(np.array([[3.0, np.nan, 1.0]]))
+    (array([1.]), array([3.]))
+    """
     low = np.where(np.isnan(values), np.inf, values).min(axis=-1, initial=np.inf)
     high = np.where(np.isnan(values), -np.inf, values).max(axis=-1, initial=-np.inf)
     return low, high
 
 
 class MaxStep(FeatureKind):
-    """A number changes by at most so much."""
+    """A number changes by at most so much.
+
+    >>> MaxStep().clip(np.array([0.25]), np.array([0.5]), np.array([0.9]))
+    array([0.75])
+    """
 
     field, name, schema_field = "max_step", "step", "max_step"
     compares_with_x = numbers_only = True
@@ -318,7 +349,11 @@ class MaxStep(FeatureKind):
 
 
 class MaxChanges(LimitKind):
-    """A plan changes at most so many features."""
+    """A plan changes at most so many features.
+
+    >>> MaxChanges().also(Rules(max_changes=3), Rules(max_changes=2))
+    2
+    """
 
     field, name = "max_changes", "max_changes"
 
@@ -327,7 +362,11 @@ class MaxChanges(LimitKind):
 
 
 class MaxCost(LimitKind):
-    """A plan costs at most so much."""
+    """A plan costs at most so much.
+
+    >>> MaxCost().also(Rules(max_cost=1.5), Rules())
+    1.5
+    """
 
     field, name = "max_cost", "max_cost"
 
@@ -336,7 +375,16 @@ class MaxCost(LimitKind):
 
 
 class Relations(Kind):
-    """A rule between features holds after a plan that changes one of them."""
+    """A rule between features holds after a plan that changes one of them.
+
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"income": [10.0, 20.0], "debt": [5.0, 15.0]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> relation = Relations().compiled("debt <= income", encoder)
+    >>> change = RowChange(encoder, np.array([[0.0, 0.0]]), np.array([[0.0, 1.0]]))
+    >>> Relations().broken(relation, change).tolist()
+    [True]
+    """
 
     field, name = "relations", "relation"
 

@@ -73,7 +73,15 @@ class _Plan(Protocol):
 
 
 class FittedMethod(Protocol):
-    """A fitted method, as a policy sees it."""
+    """A fitted method, as a policy sees it.
+
+    >>> from genrecourse import NearestNeighbour
+    >>> from genrecourse.evaluation.checks import example_score, make_example
+    >>> example = make_example(rows=80, people=10)
+    >>> method: FittedMethod = NearestNeighbour(example_score, example.schema).fit(example.X)
+    >>> method.classifier_.cutoff
+    0.5
+    """
 
     @property
     def schema_(self) -> Schema:
@@ -99,7 +107,12 @@ class _Part(BaseModel):
 
 
 class PolicyDecision(_Part):
-    """When the model accepts a person, and the promise about plans."""
+    """When the model accepts a person, and the promise about plans.
+
+    >>> decision = PolicyDecision(target="credit", favourable="good")
+    >>> decision.favourable, decision.cutoff
+    (('good',), 0.5)
+    """
 
     target: str | None = None
     favourable: Annotated[tuple[Level, ...], BeforeValidator(several)] = ()
@@ -119,7 +132,11 @@ class PolicyDecision(_Part):
 
 
 class FeaturePolicy(_Part):
-    """What the policy states about one feature: any field of `Feature` but its name."""
+    """What the policy states about one feature: any field of `Feature` but its name.
+
+    >>> FeaturePolicy(role="immutable", unit="years").stated()
+    {'unit': 'years', 'role': 'immutable'}
+    """
 
     kind: Literal["number", "category"] | None = None
     categories: tuple[Level, ...] | None = None
@@ -141,7 +158,11 @@ class FeaturePolicy(_Part):
 
 
 class PolicyTables(_Part):
-    """The whole file."""
+    """The whole file.
+
+    >>> PolicyTables(features={"sex": {"role": "protected"}}).features["sex"].role
+    'protected'
+    """
 
     schema_file: str | None = Field(None, alias="schema")
     unlisted: Literal["mutable", "immutable"] | None = None
@@ -151,7 +172,11 @@ class PolicyTables(_Part):
 
 
 def read_tables(data: Any, where: str) -> PolicyTables:
-    """Returns the tables of a TOML file; raises a UserError that names the first wrong key."""
+    """Returns the tables of a TOML file; raises a UserError that names the first wrong key.
+
+    >>> read_tables({"rules": {"max_changes": 4}}, "policy.toml").rules.max_changes
+    4
+    """
     return validated(PolicyTables, data, where)
 
 
@@ -558,5 +583,10 @@ def _lint_use(h: Classifier, schema: Schema, X: pd.DataFrame) -> Iterable[str]:
 
 
 def rules_in_force(policy: Policy | None, rules: Any) -> Any:
-    """Return the rules of a request on top of the policy's, if there is a policy."""
+    """Return the rules of a request on top of the policy's, if there is a policy.
+
+    >>> policy = Policy.of(rules={"max_changes": 3})
+    >>> rules_in_force(policy, {"lock": ["age"]}).default.max_changes
+    3
+    """
     return rules if policy is None else policy.request_with(rules).get("rules")

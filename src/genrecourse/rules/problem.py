@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """The training rows as numbers, with their outcomes."""
+    """The training rows as numbers, with their outcomes.
+
+    >>> favourable, confidence = np.array([True, False]), np.array([0.9, 0.2])
+    >>> rows = TrainingRows(np.zeros((2, 3)), np.zeros((2, 2)), favourable, confidence)
+    >>> int(rows.favourable.sum())
+    1
+    """
 
     Z: Array  # (n, D)
     F: Array  # (n, d)
@@ -159,7 +165,11 @@ class Problem:
 
 
 def most_common(F: Array) -> Array:
-    """(d,) the most common value of each feature, the smallest of several; 0 if all are missing."""
+    """(d,) the most common value of each feature, the smallest of several; 0 if all are missing.
+
+    >>> most_common(np.array([[1.0, 5.0], [1.0, np.nan], [0.0, 3.0]]))
+    array([1., 3.])
+    """
     answer = np.zeros(F.shape[1])
     for j, column in enumerate(F.T):
         values, counts = np.unique(column[~np.isnan(column)], return_counts=True)
@@ -172,6 +182,13 @@ def reading(h: Classifier, encoder: TableEncoder) -> Classifier:
     """Return h so that it reads this encoder's Z directly, if its own encoder lays out Z equally.
 
     The method's encoder stays: its schema holds the rules, and h's schema may have others.
+
+    >>> from genrecourse.evaluation.checks import example_score, make_example
+    >>> from genrecourse.model.classifier import Classifier
+    >>> example = make_example(rows=80, people=10)
+    >>> h = Classifier(example_score)  # has no encoder, because it reads tables
+    >>> reading(h, TableEncoder(example.schema).fit(example.X)) is h
+    True
     """
     if h.encoder is None or not same_layout(h.encoder, encoder):
         return h
@@ -181,6 +198,13 @@ def reading(h: Classifier, encoder: TableEncoder) -> Classifier:
 
 
 def same_layout(a: TableEncoder, b: TableEncoder) -> bool:
-    """Return whether a row of Z means the same to both encoders."""
+    """Return whether a row of Z means the same to both encoders.
+
+    >>> from genrecourse.table.schema import Schema
+    >>> X = pd.DataFrame({"age": [20.0, 40.0], "debt": [5.0, 15.0]})
+    >>> schemas = Schema.infer(X), Schema.infer(X, immutable=("age",))
+    >>> same_layout(*(TableEncoder(schema).fit(X) for schema in schemas))
+    True
+    """
     levels_a, levels_b = ([(f.name, f.categories) for f in e.schema] for e in (a, b))
     return levels_a == levels_b and a.blocks == b.blocks

@@ -35,7 +35,13 @@ Truth = np.ndarray[Any, np.dtype[np.int8]]
 
 @dataclass(frozen=True)
 class Possible:
-    """What one feature may be, in the scaled feature view F; arrays of shapes that broadcast."""
+    """What one feature may be, in the scaled feature view F; arrays of shapes that broadcast.
+
+    >>> Possible(low=0.2, high=0.8).high
+    0.8
+    >>> Possible.known(0.5)
+    Possible(low=0.5, high=0.5, levels=None)
+    """
 
     low: Any  # of a number, or of a category's level indices
     high: Any
@@ -53,7 +59,16 @@ Expression = Callable[[View], Truth]
 
 @dataclass(frozen=True)
 class Relation:
-    """One rule between features."""
+    """One rule between features.
+
+    >>> import pandas as pd
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> from genrecourse.table.schema import Schema
+    >>> X = pd.DataFrame({"income": [10.0, 20.0], "debt": [5.0, 15.0]})
+    >>> relation = parse_relation("debt <= income", TableEncoder(Schema.infer(X)).fit(X))
+    >>> int(relation({0: Possible(0.0, 1.0), 1: Possible.known(1.0)}))  # the income is open
+    0
+    """
 
     text: str
     features: tuple[int, ...]  # that it names, ascending
@@ -384,7 +399,12 @@ def _term(j: int, block: Block) -> _Term:
 
 
 def level_of(feature: Feature, value: Level) -> int | None:
-    """Returns the place of a level, given as its value or its text; None if there is none."""
+    """Returns the place of a level, given as its value or its text; None if there is none.
+
+    >>> from genrecourse.table.schema import Feature
+    >>> level_of(Feature(name="job", kind="category", categories=("clerk", "cook")), "cook")
+    1
+    """
     for k, level in enumerate(feature.categories):
         if type(level) is type(value) and level == value:
             return k

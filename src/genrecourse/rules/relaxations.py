@@ -24,7 +24,15 @@ _SCHEMA_ORDER = ("role", "direction", "max_step", "range")
 
 @dataclass(frozen=True)
 class RelaxedRule:
-    """One rule, and the rules without it."""
+    """One rule, and the rules without it.
+
+    >>> import pandas as pd
+    >>> from genrecourse.table.schema import Schema
+    >>> X = pd.DataFrame({"age": [20.0, 40.0], "debt": [5.0, 15.0]})
+    >>> book = RuleBook.of_schema(TableEncoder(Schema.infer(X)).fit(X))
+    >>> RelaxedRule("max_changes", None, book, value=2).value
+    2
+    """
 
     kind: str  # the kind's name; "immutable" for a lock of the schema
     feature: Feature | None  # that the rule is about, with the rule as one of its fields
@@ -34,7 +42,15 @@ class RelaxedRule:
 
 
 def relaxed_rules(book: RuleBook) -> list[RelaxedRule]:
-    """Returns each rule of the request, for those who have it, and then each rule of the schema."""
+    """Returns each rule of the request, for those who have it, and then each rule of the schema.
+
+    >>> import pandas as pd
+    >>> from genrecourse.table.schema import Schema
+    >>> X = pd.DataFrame({"age": [20.0, 40.0], "debt": [5.0, 15.0]})
+    >>> book = RuleBook.of_schema(TableEncoder(Schema.infer(X, immutable=("age",))).fit(X))
+    >>> [(rule.kind, rule.feature.name) for rule in relaxed_rules(book)]
+    [('immutable', 'age'), ('range', 'debt')]
+    """
     return [*_of_request(book), *_of_schema(book)]
 
 

@@ -30,6 +30,13 @@ def request_book(
     rules: anything that `read_rules` reads. book: the schema's rules. asking: (n,) booleans, who is
     to get a plan: only they must be able to meet the rules; None: everybody. Raises a UserError for
     an unknown feature or value, and for a rule that somebody does not meet and cannot meet.
+
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> X = pd.DataFrame({"age": [20.0, 40.0], "debt": [5.0, 15.0]})
+    >>> book = RuleBook.of_schema(TableEncoder(Schema.infer(X)).fit(X))
+    >>> request_book({"lock": ["age"]}, book, X).locked.tolist()
+    [[True, False], [True, False]]
     """
     stated = read_rules(rules)
     for each in (stated.default, *stated.people.values()):

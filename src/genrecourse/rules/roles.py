@@ -189,7 +189,11 @@ class ProtectedMask:
 
 @dataclass(frozen=True)
 class ProtectedUse:
-    """A protected feature that a model uses."""
+    """A protected feature that a model uses.
+
+    >>> ProtectedUse("sex", share=0.25, n_rows=200).sentence
+    "the model uses 'sex': changing it alone changed the score of 25% of 200 sampled rows"
+    """
 
     feature: str
     share: float  # of the sampled rows: those whose score changed with this feature alone
@@ -208,6 +212,14 @@ def protected_used_by(h: Classifier, schema: Schema, X: pd.DataFrame) -> list[Pr
 
     At most `SAMPLED` rows, spread over the table, are scored again with up to 8 other values of the
     feature that occur in them. h may use a feature on other rows only, which this cannot see.
+
+    >>> from genrecourse.model.classifier import Classifier
+    >>> from genrecourse.table.schema import Schema
+    >>> X = pd.DataFrame({"debt": [5.0, 15.0], "sex": ["f", "m"]})
+    >>> schema = Schema.infer(X).with_feature("sex", role="protected")
+    >>> h = Classifier(lambda X: (X["sex"] == "f").to_numpy(dtype=float))
+    >>> [use.feature for use in protected_used_by(h, schema, X)]
+    ['sex']
     """
     if not schema.protected:
         return []

@@ -23,7 +23,12 @@ _NARROWING = sorted(FEATURE_KINDS, key=lambda kind: kind.lists_values)
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One kind of rule on one feature, in each of g sets of rules."""
+    """One kind of rule on one feature, in each of g sets of rules.
+
+    >>> column = Column(np.array([[0.2], [np.nan]]), np.array([True, False]))
+    >>> column.stated.tolist()
+    [True, False]
+    """
 
     values: Array  # (g, w) in F, filled up with NaN
     stated: np.ndarray  # (g,) booleans: the sets that have such a rule
@@ -31,7 +36,16 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Statements:
-    """g sets of rules, compiled to the scaled feature view F. The schema is one set."""
+    """g sets of rules, compiled to the scaled feature view F. The schema is one set.
+
+    >>> import pandas as pd
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> from genrecourse.table.schema import Schema
+    >>> X = pd.DataFrame({"age": [20.0, 40.0], "debt": [5.0, 15.0]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> Statements.of_request([Rules(max_changes=1), Rules()], encoder).is_empty.tolist()
+    [False, True]
+    """
 
     columns: Mapping[str, Mapping[int, Column]]  # by field of `Rules`, by feature
     limits: Mapping[str, Array]  # by field of `Rules`: (g,), infinite if there is none
