@@ -37,6 +37,12 @@ class Learned:
     n_rows, n_accepted: rows of the table, and those that the model accepts.
     notes: the library's warnings during the fit.
     interrupted_at: the step whose weights were kept, if Ctrl-C ended the training; else None.
+
+    >>> table = pd.DataFrame({"income": range(80), "repaid": [0] * 40 + [1] * 40})
+    >>> h = Classifier(lambda X: X["income"].to_numpy() / 80)
+    >>> learned = prepare(table, target="repaid", classifier=h, method="nnr").learn()
+    >>> learned.n_rows, learned.n_accepted
+    (80, 39)
     """
 
     service: Service
@@ -51,6 +57,11 @@ class LearningTask:
     """A table that was checked, with the method that will learn from it.
 
     warnings: what looks wrong about the table, in sentences.
+
+    >>> table = pd.DataFrame({"income": range(80), "repaid": [0] * 40 + [1] * 40})
+    >>> task = prepare(table, target="repaid", method="nnr")
+    >>> type(task.method).__name__, task.y.name
+    ('NearestNeighbour', 'repaid')
     """
 
     method: Method
@@ -104,6 +115,11 @@ def prepare(
     cutoff, score_range: of the model's scores; None: 0.5, and (0, 1).
 
     A policy states favourable, schema, immutable, cutoff and score_range itself; leave them out.
+
+    >>> table = pd.DataFrame({"income": range(80), "age": [30, 50] * 40, "ok": ["no", "yes"] * 40})
+    >>> task = prepare(table, target="ok", favourable="yes", immutable="age", method="nnr")
+    >>> list(task.X.columns)
+    ['income', 'age']
     """
     maker = _maker(method)
     favourable, immutable, drop = map(_listed, (favourable, immutable, drop))
@@ -129,7 +145,12 @@ def prepare(
 
 
 def without_columns(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Returns the table without some columns, which must be there; others must be left."""
+    """Returns the table without some columns, which must be there; others must be left.
+
+    >>> table = pd.DataFrame({"id": [1, 2], "income": [10.0, 20.0]})
+    >>> list(without_columns(table, ["id"]).columns)
+    ['income']
+    """
     unknown = [name for name in names if name not in table.columns]
     if unknown:
         close = did_you_mean(unknown[0], table.columns)
@@ -141,7 +162,12 @@ def without_columns(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def outcomes(table: pd.DataFrame, target: str) -> pd.Series:
-    """Returns the column of outcomes, which must be complete and have two values or more."""
+    """Returns the column of outcomes, which must be complete and have two values or more.
+
+    >>> table = pd.DataFrame({"income": [10.0, 20.0], "repaid": ["no", "yes"]})
+    >>> outcomes(table, "repaid").tolist()
+    ['no', 'yes']
+    """
     if target not in table.columns:
         close = did_you_mean(target, table.columns)
         raise UserError(f"no target column '{target}'{close}; the table has {list(table.columns)}")
@@ -160,7 +186,12 @@ def outcomes(table: pd.DataFrame, target: str) -> pd.Series:
 
 
 def check_model_folder(folder: Path) -> None:
-    """Refuse, before the learning, a folder that could not be written after it."""
+    """Refuse, before the learning, a folder that could not be written after it.
+
+    >>> check_model_folder(Path("there/is/no/such/folder"))
+    Traceback (most recent call last):
+    genrecourse.errors.UserError: cannot write there/is/no/such/folder: there is no folder ...
+    """
     if not folder.absolute().parent.is_dir():
         raise UserError(f"cannot write {folder}: there is no folder {folder.absolute().parent}")
     if folder.is_file():

@@ -19,19 +19,45 @@ MORE_ENDINGS = (".json", ".html")  # besides those of tables
 
 
 def check_plan_file(path: Path) -> None:
-    """Refuse, before any plan is made, a file that could not be written."""
+    """Refuse, before any plan is made, a file that could not be written.
+
+    >>> check_plan_file(Path("plans.json"))
+    >>> check_plan_file(Path("plans.docx"))
+    Traceback (most recent call last):
+    genrecourse.errors.UserError: cannot write plans.docx: its name should end in .json, .html, ...
+    """
     check_output(path, MORE_ENDINGS)
 
 
 def check_audit_file(path: Path) -> None:
-    """Refuse, before the audit, a file that could not be written."""
+    """Refuse, before the audit, a file that could not be written.
+
+    >>> check_audit_file(Path("audit.html"))
+    >>> check_audit_file(Path("audit.docx"))
+    Traceback (most recent call last):
+    genrecourse.errors.UserError: cannot write audit.docx: its name should end in .html, .json, ...
+    """
     check_output(path, tuple(reversed(MORE_ENDINGS)))
 
 
 def write_plans(
     path: Path, service: Service, X: pd.DataFrame, plans: Plans, request: PlanRequest
 ) -> None:
-    """Write plans: a .html to read, a .json with everything, or a table with one line each."""
+    """Write plans: a .html to read, a .json with everything, or a table with one line each.
+
+    >>> import tempfile
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> from genrecourse.advice.request import PlanRequest
+    >>> from genrecourse.advice.service import Service
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> h = lambda X: X["income"].to_numpy() / 80
+    >>> service, request = Service(NearestNeighbour(h, Schema.infer(X)).fit(X)), PlanRequest()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "plans.csv")
+    ...     write_plans(path, service, X.head(2), service.plans(X.head(2), request), request)
+    ...     path.read_text().splitlines()[1].split(",")[:2]
+    ['0', 'ok']
+    """
     kind = path.suffix.lower()
     if kind == ".html":
         write_text(service.report(X, request, plans), path)
@@ -42,7 +68,18 @@ def write_plans(
 
 
 def write_audit(path: Path, audit: Audit) -> None:
-    """Write an audit: a .html to read, or its numbers as .json or as a table."""
+    """Write an audit: a .html to read, or its numbers as .json or as a table.
+
+    >>> import tempfile
+    >>> from genrecourse import NearestNeighbour, Schema, audit
+    >>> X = pd.DataFrame({"income": range(80), "side": ["a", "b"] * 40})
+    >>> h = lambda X: X["income"].to_numpy() / 80
+    >>> method = NearestNeighbour(h, Schema.infer(X[["income"]])).fit(X[["income"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_audit(Path(folder, "audit.json"), audit(method, X, groups=["side"], n_boot=100))
+    ...     [path.name for path in Path(folder).iterdir()]
+    ['audit.json']
+    """
     kind = path.suffix.lower()
     if kind == ".html":
         write_text(audit.to_html(), path)

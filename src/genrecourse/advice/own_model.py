@@ -14,6 +14,9 @@ def import_model(where: str) -> Any:
 
     A file of the working folder may be the module, with or without ".py". This runs the user's own
     code, so a front end must never take `where` from a stranger.
+
+    >>> import_model("math:sqrt")(9.0)
+    3.0
     """
     module_name, _, name = where.partition(":")
     if not module_name or not name:

@@ -17,6 +17,13 @@ def plan_table(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 
     The columns "new ..." hold the features after the plan; they are today's for a person without.
     X: the people that the plans were made for, in the same order.
+
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
+    >>> plan_table(method.plans(X.head(1)), X.head(1), method.schema_)[["status", "new income"]]
+      status  new income
+    0     ok          41
     """
     every = [(i, each) for i, plan in enumerate(plans) for each in plan.every or (plan,)]
     rows = [i for i, _ in every]

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PolicyCheck:
-    """warnings: what looks wrong but works. refused: what `fit` or a request would refuse."""
+    """warnings: what looks wrong but works. refused: what `fit` or a request would refuse.
+
+    >>> check = PolicyCheck(RulesSummary((), ()), warnings=("no feature is mutable",), refused=())
+    >>> len(check.warnings), len(check.refused)
+    (1, 0)
+    """
 
     summary: RulesSummary
     warnings: tuple[str, ...]
@@ -31,6 +36,12 @@ def check_policy(
     service: of a model with the same features; then plans are made under this policy, not under the
     service's own, for some rejected rows of the table, to find the rules that leave people without
     a plan.
+
+    >>> from genrecourse.rules.policy import Policy
+    >>> policy = Policy.of(features={"age": {"role": "immutable"}})
+    >>> table = pd.DataFrame({"income": range(80), "age": [30, 50] * 40})
+    >>> check_policy(policy, table).summary.features[1].may_change
+    'no'
     """
     method = None if service is None else service.under(policy).method
     summary = summarise_rules(policy.schema(table), policy)

@@ -23,6 +23,12 @@ def recheck(plans: Plans, new_classifier: Any) -> pd.DataFrame:
 
     new_classifier: a fitted one; anything that a method takes. A person without a plan has no row.
     Rules are not checked again, because they do not depend on the model.
+
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
+    >>> recheck(method.plans(X.head(2)), lambda X: X["income"].to_numpy() / 100)["holds"].tolist()
+    [False, False]
     """
     h = Classifier.wrap(new_classifier)
     if not h.is_fitted:
@@ -44,6 +50,15 @@ def read_plans(path: str | os.PathLike[str], like: pd.DataFrame | None = None) -
     """Returns the plans in a .json that `genrecourse plans` or `Plans.to_json` wrote.
 
     like: a table with the dtypes that the rows get, if the model needs them; JSON has none.
+
+    >>> import tempfile
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "plans.json").write_text(method.plans(X.head(2)).to_json())
+    ...     [plan.status for plan in read_plans(Path(folder, "plans.json"))]
+    ['ok', 'ok']
     """
     path = Path(path)
     check_plans_name(path)
@@ -51,7 +66,13 @@ def read_plans(path: str | os.PathLike[str], like: pd.DataFrame | None = None) -
 
 
 def check_plans_name(path: Path) -> None:
-    """Refuse, before a model is loaded, a file that cannot hold plans to be read again."""
+    """Refuse, before a model is loaded, a file that cannot hold plans to be read again.
+
+    >>> check_plans_name(Path("plans.json"))
+    >>> check_plans_name(Path("plans.csv"))
+    Traceback (most recent call last):
+    genrecourse.errors.UserError: plans.csv holds no plans that can be read again; ...
+    """
     if path.suffix.lower() != ".json":
         raise UserError(
             f"{path} holds no plans that can be read again; give the .json that "
@@ -60,7 +81,15 @@ def check_plans_name(path: Path) -> None:
 
 
 def check_same_columns(plans: Plans, schema: Schema) -> None:
-    """Refuse plans whose rows have other columns than the model's table."""
+    """Refuse plans whose rows have other columns than the model's table.
+
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
+    >>> check_same_columns(method.plans(X.head(1)), Schema.infer(X.assign(age=30)))
+    Traceback (most recent call last):
+    genrecourse.errors.UserError: these plans belong to another model's table: ...
+    """
     has = list(plans.x_plus().columns) if plans.shown else schema.names
     lacks = [name for name in schema.names if name not in has]
     more = [name for name in has if name not in schema.names]

@@ -18,7 +18,14 @@ READERS: dict[str, Any] = {".json": json.loads, ".toml": tomllib.loads}
 
 
 def read_rules_file(path: str | os.PathLike[str]) -> PersonalRules:
-    """Returns the rules in a .json or .toml file; docs/requests.md shows both."""
+    """Returns the rules in a .json or .toml file; docs/requests.md shows both.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "rules.toml").write_text("max_changes = 2")
+    ...     read_rules_file(Path(folder, "rules.toml")).default.max_changes
+    2
+    """
     path = Path(path)
     kind = path.suffix.lower()
     if kind not in READERS:
@@ -33,7 +40,12 @@ def read_rules_file(path: str | os.PathLike[str]) -> PersonalRules:
 
 
 def check_people(rules: PersonalRules, index: pd.Index) -> None:
-    """Refuse rules for a person who is not in the table, named by the index of the table."""
+    """Refuse rules for a person who is not in the table, named by the index of the table.
+
+    >>> check_people(PersonalRules(people={7: {"lock": ["age"]}}), pd.RangeIndex(3))
+    Traceback (most recent call last):
+    genrecourse.errors.UserError: the request has rules for the row ..., but ... the rows 0 to 2
+    """
     known = {str(label) for label in index}
     unknown = [label for label in rules.people if str(label) not in known]
     if unknown:

@@ -43,6 +43,13 @@ class Service:
     """A fitted method under its policy. Every verb takes tables and requests, and prints nothing.
 
     method: fitted. Its `policy_` is in force; `under` gives a service under another policy.
+
+    >>> from genrecourse import NearestNeighbour
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
+    >>> service = Service(method)
+    >>> service.schema.names, service.plans(X.head(1))[0].status
+    (['income'], 'ok')
     """
 
     method: Method
@@ -177,5 +184,10 @@ class Service:
 
 
 def read_policy(policy: Policy | str | os.PathLike[str]) -> Policy:
-    """Returns a policy as it is, or the one in a file."""
+    """Returns a policy as it is, or the one in a file.
+
+    >>> policy = Policy.of(rules={"max_changes": 2})
+    >>> read_policy(policy) is policy
+    True
+    """
     return policy if isinstance(policy, Policy) else Policy.read(policy)

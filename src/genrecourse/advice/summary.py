@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FeatureSummary:
-    """One feature: what it is, and how it may change."""
+    """One feature: what it is, and how it may change.
+
+    >>> FeatureSummary("age", "number", "no").may_change
+    'no'
+    """
 
     name: str
     kind: str
@@ -25,7 +29,11 @@ class FeatureSummary:
 
 @dataclass(frozen=True)
 class RulesSummary:
-    """Every feature, and the rules on a plan as a whole."""
+    """Every feature, and the rules on a plan as a whole.
+
+    >>> RulesSummary((FeatureSummary("age", "number", "no"),), ("at most 2 changes",)).rules
+    ('at most 2 changes',)
+    """
 
     features: tuple[FeatureSummary, ...]
     rules: tuple[str, ...]
@@ -33,14 +41,26 @@ class RulesSummary:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """A fitted method. facts: what to show, by its name, in order."""
+    """A fitted method. facts: what to show, by its name, in order.
+
+    >>> ModelSummary({"method": "GenRe"}, RulesSummary((), ())).facts["method"]
+    'GenRe'
+    """
 
     facts: dict[str, str]
     rules: RulesSummary
 
 
 def summarise_rules(schema: Schema, policy: Policy | None = None) -> RulesSummary:
-    """Returns how each feature may change under the schema and the policy's rules."""
+    """Returns how each feature may change under the schema and the policy's rules.
+
+    >>> import pandas as pd
+    >>> from genrecourse import Policy, Schema
+    >>> schema = Schema.infer(pd.DataFrame({"age": [20, 40]}), immutable=("age",))
+    >>> summary = summarise_rules(schema, Policy.of(rules={"max_changes": 2}))
+    >>> summary.features[0].may_change, summary.rules
+    ('no', ('at most 2 changes',))
+    """
     rules = Rules() if policy is None else policy.stated.rules
     features = [
         FeatureSummary(
@@ -59,7 +79,13 @@ def summarise_rules(schema: Schema, policy: Policy | None = None) -> RulesSummar
 
 
 def how_it_may_change(feature: Feature, rules: Rules) -> str:
-    """Returns how one feature may change, such as "increase, by at most 500" or "no"."""
+    """Returns how one feature may change, such as "increase, by at most 500" or "no".
+
+    >>> from genrecourse.table.schema import Feature
+    >>> debt = Feature(name="debt", kind="number", direction="decrease")
+    >>> how_it_may_change(debt, Rules(max_step={"debt": 500}))
+    'decrease, by at most 500'
+    """
     if feature.role == "derived":
         return f"follows: {feature.formula}"
     if feature.role == "advances":
@@ -82,5 +108,9 @@ def how_it_may_change(feature: Feature, rules: Rules) -> str:
 
 
 def summarise_training(training: Mapping[str, Any]) -> str:
-    """Returns how long a net was trained, and its held-out loss."""
+    """Returns how long a net was trained, and its held-out loss.
+
+    >>> summarise_training({"steps": 400, "best_loss": 1.25})
+    '400 steps, held-out loss 1.250'
+    """
     return f"{training['steps']} steps, held-out loss {training['best_loss']:.3f}"

@@ -43,7 +43,14 @@ CHANGE = 0.1  # Score that one change less is worth, if the fewest changes are a
 
 
 class Plannable:
-    """The verbs `plans` and `promise`, for every class that is a `Proposer`."""
+    """The verbs `plans` and `promise`, for every class that is a `Proposer`.
+
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
+    >>> isinstance(method, Plannable), method.plans(X.head(1))[0].changes[0].to_text()
+    (True, 'income: 0 → 41')
+    """
 
     def plans(
         self: Proposer,
@@ -347,6 +354,14 @@ def as_worded(checker: PlanChecker, plans: Plans) -> Plans:
 
     A number is written with enough digits that the value a person reads is accepted by h and breaks
     no rule, as the exact value does.
+
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
+    >>> problem, observed = method.problem_, method.planning_.observed
+    >>> checker = PlanChecker(X.head(1), problem, observed, problem.rules, lambda: [])
+    >>> as_worded(checker, method.plans(X.head(1)))[0].changes[0].to_text()
+    'income: 0 → 41'
     """
     every = [(i, each) for i, plan in enumerate(plans) for each in plan.every]
     if not every:

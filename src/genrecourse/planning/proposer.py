@@ -33,7 +33,12 @@ AS_FITTED = repr((False, []))  # the key of the tests for plans without any opti
 
 @dataclass(frozen=True)
 class Proposals:
-    """What a method offers to N rejected people."""
+    """What a method offers to N rejected people.
+
+    >>> offer = Proposals(np.zeros((3, 2, 5)), tried=64, reason=lambda: np.full(3, "not-accepted"))
+    >>> offer.tried, offer.log_prob is None
+    (64, True)
+    """
 
     F_plus: Array  # (N, k, d), the method's own first choice first
     tried: int  # how many x_plus it has looked at for each person
@@ -43,7 +48,15 @@ class Proposals:
 
 
 class Proposer(Protocol):
-    """A fitted method, as planning sees it."""
+    """A fitted method, as planning sees it.
+
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> h = lambda X: X["income"].to_numpy() / 80
+    >>> method: Proposer = NearestNeighbour(h, Schema.infer(X)).fit(X)
+    >>> method.planning_.outcomes is None  # fit was given no outcomes
+    True
+    """
 
     options: ClassVar[tuple[str, ...]]
     random_state: int
@@ -65,6 +78,10 @@ class PlanningData:
     """What planning needs of the training rows.
 
     `tests` fills up as promises are asked for; it is a cache, keyed by the request's options.
+
+    >>> data = PlanningData(ObservedValues((np.array([0.0, 0.5, 1.0]),)), outcomes=None)
+    >>> len(data.observed.values), data.tests
+    (1, {})
     """
 
     observed: ObservedValues

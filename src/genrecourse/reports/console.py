@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 
 def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:
-    """Returns one person: their features, those that would change in bold, and the plans."""
+    """Returns one person: their features, those that would change in bold, and the plans.
+
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
+    >>> panel(method.schema_, X.iloc[0], method.plans(X.head(1))[0]).title.plain
+    'Person 0'
+    """
     changed = {change.feature.name for change in plan.changes}
     profile = Table.grid(padding=(0, 2), expand=True)
     profile.add_column(ratio=1)
@@ -68,7 +75,15 @@ IN_A_ROW = 7  # metrics side by side
 
 
 def standings_tables(rows: list[Standing]) -> Group:
-    """Returns the methods on one data set: metrics, then differences between methods, and times."""
+    """Returns the methods on one data set: metrics, then differences between methods, and times.
+
+    >>> from genrecourse.evaluation.comparison.intervals import Interval
+    >>> from genrecourse.evaluation.comparison.ranking import Standing
+    >>> score = Interval(1.4, 0.1, n=50, clusters=30)
+    >>> tables = standings_tables([Standing("german", "nnr", 50, 50, 30, 1, 0, {"score": score})])
+    >>> len(tables.renderables)  # the caption, the metrics, and the differences
+    3
+    """
     heads, cells = rendering.head(rows), [rendering.cells(row, rows) for row in rows]
     blocks = [slice(i, i + IN_A_ROW) for i in range(1, len(heads), IN_A_ROW)]
     metrics = [_narrow([heads[0], *heads[b]], [[c[0], *c[b]] for c in cells]) for b in blocks]
@@ -89,7 +104,15 @@ def _narrow(heads: list[str], lines: list[list[str]]) -> Table:
 
 
 def metrics_table(rows: list[Standing]) -> Table:
-    """Returns every metric of the first method, beside the same metric of the other rows."""
+    """Returns every metric of the first method, beside the same metric of the other rows.
+
+    >>> from genrecourse.evaluation.comparison.intervals import Interval
+    >>> from genrecourse.evaluation.comparison.ranking import Standing
+    >>> score = Interval(1.4, 0.1, n=50, clusters=30)
+    >>> table = metrics_table([Standing("german", "nnr", 50, 50, 30, 1, 0, {"score": score})])
+    >>> [str(column.header) for column in table.columns]
+    ['metric', 'better', 'nnr', 'people']
+    """
     table = Table(title=Text(rendering.caption(rows)), title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("metric")
     table.add_column("better")

@@ -44,7 +44,15 @@ OF_DENSITY = ("lam",)  # those that `log_prob` takes as well
 
 @dataclass(frozen=True)
 class Task:
-    """All that a method is given before it has to answer anybody."""
+    """All that a method is given before it has to answer anybody.
+
+    >>> from genrecourse import Classifier, NearestNeighbour
+    >>> from genrecourse.evaluation.checks import example_score, make_example
+    >>> some = make_example(rows=80, people=10)
+    >>> h = Classifier(example_score)
+    >>> Task(NearestNeighbour, {}, h, some.schema, some.X, some.y.to_numpy(), seed=0).y.shape
+    (80,)
+    """
 
     maker: Callable[..., Method]  # an entry of METHODS
     params: Mapping[str, Any]
@@ -57,7 +65,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a method said to one request."""
+    """What a method said to one request.
+
+    >>> Answer(pd.DataFrame({"income": [30.0]}), seconds=0.2, log_prob=None).seconds
+    0.2
+    """
 
     X_plus: pd.DataFrame
     seconds: float
@@ -66,7 +78,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Run:
-    """What came back from a child."""
+    """What came back from a child.
+
+    >>> answer = Answer(pd.DataFrame({"income": [30.0]}), seconds=0.2, log_prob=None)
+    >>> list(Run(1.5, {}, {"": answer}, notes=[]).answers)
+    ['']
+    """
 
     fit_seconds: float
     report: dict[str, Any]  # its `fit_report_`
@@ -75,7 +92,12 @@ class Run:
 
 
 class MethodError(Exception):
-    """The method, or its process, did not come to an end. The message is for people."""
+    """The method, or its process, did not come to an end. The message is for people.
+
+    >>> raise MethodError("the process ended (SIGKILL) before it had fitted")
+    Traceback (most recent call last):
+    genrecourse.evaluation.comparison.isolation.MethodError: the process ended (SIGKILL) ...
+    """
 
 
 # ---- this side ----------------------------------------------------------------------------------
@@ -87,6 +109,14 @@ def run_isolated(
     """Fit in a child, then let it answer each request of `asks`.
 
     closed: files and folders that the child may not read, besides those of the data sets.
+
+    >>> from genrecourse import Classifier, NearestNeighbour
+    >>> from genrecourse.evaluation.checks import example_score, make_example
+    >>> some, h = make_example(rows=80, people=10), Classifier(example_score)
+    >>> task = Task(NearestNeighbour, {}, h, some.schema, some.X, some.y.to_numpy(), seed=0)
+    >>> run = run_isolated(task, some.people, {"": {}})  # doctest: +SKIP
+    >>> len(run.answers[""].X_plus)  # doctest: +SKIP
+    10
     """
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="genrecourse-") as home:
