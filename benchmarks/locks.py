@@ -44,26 +44,22 @@ def grid(F: Array, j: int, is_category: bool) -> Array:
     return np.unique(np.quantile(values, np.linspace(0, 1, N_VALUES), method="nearest"))
 
 
-def blocking_rules(method: Any, F_train: Array, x: Array) -> set[frozenset[int]]:
+def ways_to_plan(method: Any, F_train: Array, x: Array) -> set[frozenset[int]]:
     """The sets of one or two features by whose change h accepts this person, within the rules."""
-    schema, rules = method.schema_, method.problem_.rules
+    schema, problem, rules = method.schema_, method.problem_, method.problem_.rules
     mutable = np.flatnonzero(~rules.immutable).tolist()
     values = {}
     for j in mutable:
-        found = grid(F_train, j, schema.features[j].is_category)
-        values[j] = found[rules.allowed(j, x[j], found) & (np.abs(found - x[j]) > 1e-9)]
-    found = set()
+        seen = grid(F_train, j, schema.features[j].is_category)
+        values[j] = seen[rules.allowed(j, x[j], seen) & (np.abs(seen - x[j]) > 1e-9)]
+    found: set[frozenset[int]] = set()
     for changed in [(j,) for j in mutable] + list(combinations(mutable, 2)):
         mesh = np.meshgrid(*(values[j] for j in changed), indexing="ij")
         rows = np.repeat(x[None], mesh[0].size, axis=0)
         for j, column in zip(changed, mesh, strict=True):
             rows[:, j] = column.ravel()
-        if (
-            len(rows)
-            and (
-                method.problem_.confidence(method.problem_.encoder.from_features(rows)) > 0.5
-            ).any()
-        ):
+        Z = problem.encoder.from_features(rows)
+        if len(rows) and (problem.confidence(Z) > 0.5).any():
             found.add(frozenset(changed))
     return found
 
@@ -82,7 +78,6 @@ def by_masks_alone(method: Any, F: Array, request: RuleBook) -> np.ndarray:
         temperature=method.temperature_,
         noise=KeyedNoise(0),
         also_allowed=mask,
-        lam=method._lam_asked(None),
     )
     Z_plus = method.problem_.encoder.from_features(draws.F.reshape(-1, F.shape[1]))
     return np.asarray((method.problem_.confidence(Z_plus).reshape(len(F), 64) > 0.5).any(axis=1))
@@ -90,7 +85,7 @@ def by_masks_alone(method: Any, F: Array, request: RuleBook) -> np.ndarray:
 
 def measure(method: Any, X_train: Any, people: Any) -> dict[str, Any]:
     F_train, F = method.problem_.encoder.features(X_train), method.problem_.encoder.features(people)
-    open_by = [blocking_rules(method, F_train, x) for x in F]
+    open_by = [ways_to_plan(method, F_train, x) for x in F]
     names = [f.name for f in method.schema_ if f.role == "mutable"]
     place = {name: j for j, name in enumerate(method.schema_.names)}
     lines = []

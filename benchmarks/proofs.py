@@ -24,7 +24,7 @@ import pandas as pd
 from genrecourse.data.datasets import load_dataset
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.model.classifier import fit_mlp
-from genrecourse.planning.planner import make_checker
+from genrecourse.planning.enumeration import Enumeration
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Feature, Schema
@@ -33,7 +33,7 @@ VALUES = 20  # of a number that the table is rounded to
 
 
 class Nothing(Method):
-    """Candidates people as they are."""
+    """Offers people as they are."""
 
     def _fit(self, rows: TrainingRows) -> None:
         pass
@@ -130,8 +130,10 @@ def compare(name: str, rows: int, seed: int, cutoff: float) -> dict[str, Any]:
     seconds = time.perf_counter() - started
     agree = {"plan": 0, "no plan": 0}
     wrong: list[Any] = []
-    gate = make_checker(method, people, None)
-    found = gate.trial.search(gate.rules, gate.rejected)
+    problem = method.problem_
+    known = (problem.classifier, problem.encoder, problem.cost)
+    trial = Enumeration(problem.ordered(people), method.planning_.observed, *known)
+    found = trial.search(problem.rules, np.arange(len(people)))
     for i, plan in enumerate(plans):
         cost, tried = cheapest(h, schema, X, people.iloc[[i]])
         ours = float(found[i].cost.min(initial=np.inf))

@@ -18,8 +18,8 @@ from genrecourse.evaluation.evaluate import Case
 from genrecourse.genre.bins import make_bins
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.model import NetConfig, RecourseNet, make_knots
-from genrecourse.methods.genre import GenRe, Training
-from genrecourse.model.training import TrainingPlan, train
+from genrecourse.methods.genre import GenRe
+from genrecourse.model.training import train
 from genrecourse.table.cost import Cost
 
 N_BINS = 50
@@ -59,7 +59,7 @@ def fit_unconditional(method: GenRe, F: np.ndarray, seed: int) -> Unconditional:
         density.net,
         lambda x_plus: loss(x_plus, generator),
         batches(),
-        _plan(method.training, len(rows)),
+        method.training.plan(len(rows)),
         held_out=lambda: float(loss(held, torch.Generator().manual_seed(seed))),
     )
     return model
@@ -75,22 +75,6 @@ def _untrained(method: GenRe, F: np.ndarray, config: NetConfig, seed: int) -> Re
         torch.manual_seed(seed)
         net = RecourseNet(config, knots, torch.arange(d), bins.n_choices, lam=0.0)
     return RecourseDensity(net, bins, method.problem_.rules, torch.ones(d), keep=False)
-
-
-def _plan(training: Training, n_rows: int) -> TrainingPlan:
-    """Returns a plan with as many steps as GenRe would train on `n_rows` sources."""
-    low, high = training.bounds or (1, 10**9)
-    per_epoch = max(1, n_rows // training.batch_size)
-    steps = training.steps or min(max(training.epochs * per_epoch, low), high)
-    return TrainingPlan(
-        steps=steps,
-        lr=training.lr,
-        weight_decay=training.weight_decay,
-        schedule=training.schedule,
-        clip=1.0,
-        eval_every=max(1, min(100, steps // 10)),
-        patience=training.patience,
-    )
 
 
 # ---- both on one grid ---------------------------------------------------------------------------

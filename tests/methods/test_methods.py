@@ -484,3 +484,16 @@ def test_the_defaults_as_they_are_work_with_nothing_given() -> None:
     data = load_dataset("moons")
     method = GenRe()
     assert helped(method, data.X_train, data.y_train, data.X_test) >= 0.99
+
+
+# ---- what an author must write -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", ["_fit", "_recourse"])
+def test_a_method_without_fit_or_recourse_cannot_be_constructed(missing: str) -> None:
+    written = {name: lambda *_: None for name in ("_fit", "_recourse") if name != missing}
+    kind = type("Half", (Method,), written)
+    with pytest.raises(TypeError, match=missing):
+        kind()
+    whole = type("Whole", (Method,), {"_fit": lambda *_: None, "_recourse": lambda *_: None})
+    assert isinstance(whole(), Method)

@@ -2,11 +2,10 @@
 
     lam ~ log-uniform on LAM_RANGE,    x+ ~ Q(. | x) at that lam, on all feasible x+ in D+   (Eq. 6)
 
-The top K of one lam are of no use here: at lam = 0.5 they miss about a third of Q's mass. And all
-costs at once would be an (N-, N+) matrix. But training looks at a known, small number of pairs, so
-they are all drawn beforehand, while the costs of a block of sources stand in memory once: exactly,
-by inversion, from all of D+ and for every lam. What is kept is one target and one lam a draw.
-(docs/decisions/0008)
+The top K of one lam do not serve every lam: at lam = 0.5 they miss about a third of Q's mass. A
+matrix of all costs (N-, N+) would not fit in memory. Training uses a known, small number of pairs,
+so all of them are drawn in advance, exactly, by inversion, while the costs of one block of sources
+are in memory. Each draw stores one target and one lam. (docs/decisions/0008)
 """
 
 from __future__ import annotations
@@ -32,7 +31,12 @@ MOST_PAIRS = 2_000_000  # drawn ahead: 24 MB; a training that needs more meets s
 
 @dataclass(frozen=True)
 class AnyLamPairs:
-    """For source i the targets `index[i]`, each drawn from Q at the `lam[i]` beside it."""
+    """For source i, the targets `index[i]`, each drawn from Q at the lam in `lam[i]`.
+
+    >>> pairs = AnyLamPairs(np.array([0]), index=np.array([[4, 7]]), lam=np.array([[0.5, 9.0]]))
+    >>> pairs.draw(np.zeros(5, dtype=int), np.random.default_rng(0))  # source 0, five times
+    (array([7, 7, 7, 4, 4]), array([9. , 9. , 9. , 0.5, 0.5]))
+    """
 
     source: np.ndarray  # (n,) rows of the source table that have a feasible target
     index: np.ndarray  # (n, R) rows of D+
@@ -43,9 +47,9 @@ class AnyLamPairs:
         return len(self.source)
 
     def draw(self, rows: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Algorithm 1, line 6, of each of these sources: one of its targets, and the target's lam.
+        """Return one target of each of these sources, and the target's lam (Algorithm 1, line 6).
 
-        Every draw is as good as another, so which one is left to chance.
+        All stored draws of a source are equally likely.
         """
         which = rng.integers(0, self.index.shape[1], len(rows))
         return self.index[rows, which], self.lam[rows, which]
@@ -61,7 +65,25 @@ def make_any_lam_pairs(
     n_draws: int,
     rng: np.random.Generator,
 ) -> AnyLamPairs:
-    """`n_draws` pairs (MOST_PAIRS in all) for every source that has a feasible target."""
+    """Return `n_draws` pairs for every source that has a feasible target.
+
+    There are at most MOST_PAIRS pairs in total.
+
+    >>> from genrecourse.genre.targets import Targets
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.cost import Cost
+    >>> import pandas as pd
+    >>> from genrecourse import Schema
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> X = pd.DataFrame({"income": [0, 5, 8, 10]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> rules, F = RuleBook.of_schema(encoder), encoder.features(X)
+
+    >>> targets = Targets(F[2:], F[2:], codes=np.zeros((2, 0)), edges=())
+    >>> known = (F[:2], F[:2], targets, rules, Cost(encoder))
+    >>> make_any_lam_pairs(*known, n_draws=3, rng=np.random.default_rng(0)).index.shape
+    (2, 3)
+    """
     shape = (len(Z), max(1, min(n_draws, MOST_PAIRS // max(1, len(Z)))))
     lam, u = draw_lams(shape, rng), 1.0 - rng.random(shape)  # u in (0, 1]: see draw_from_q
     index = np.full(shape, -1, dtype=np.int32)
@@ -76,13 +98,25 @@ def make_any_lam_pairs(
 
 
 def draw_lams(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Log-uniform on LAM_RANGE: as many between 0.5 and 1 as between 5 and 10."""
+    """Return lams, log-uniform on LAM_RANGE: as many between 0.5 and 1 as between 5 and 10.
+
+    >>> lam = draw_lams((1000,), np.random.default_rng(0))
+    >>> bool(lam.min() >= 0.5), bool(lam.max() <= 10)
+    (True, True)
+    """
     low, high = np.log(LAM_RANGE)
     return np.asarray(np.exp(rng.uniform(low, high, shape)))
 
 
 def draw_from_q(costs: torch.Tensor, lam: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
-    """costs (n, M), lam (n,), u (n,) uniform on (0, 1] -> (n,) places of x+ ~ Q(. | x)."""
+    """Return (n,) the positions of targets x+ ~ Q(. | x), by inversion.
+
+    costs (n, M); lam (n,); u (n,), uniform on (0, 1].
+
+    >>> costs = torch.tensor([[0.1, 0.9], [torch.inf, 0.9]])  # the second row cannot reach target 0
+    >>> draw_from_q(costs, lam=torch.tensor([5.0, 5.0]), u=torch.tensor([0.5, 0.5]))
+    tensor([0, 1])
+    """
     cdf = q_weights(costs, lam[:, None]).cumsum(1)
     # the first place whose sum reaches u times the total: with u above 0 never one without mass
     return torch.searchsorted(cdf, u[:, None] * cdf[:, -1:])[:, 0]

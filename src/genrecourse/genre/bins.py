@@ -28,7 +28,14 @@ KEEP_REACH = 3.0  # how much wider than its bin's the kernel on x's own value is
 
 @dataclass(frozen=True)
 class Bins:
-    """Choices of d features, padded to K columns; column K (the last) of a label is keep."""
+    """The choices of d features, padded to K columns. Column K (the last) of a label is keep.
+
+    >>> bins = make_bins(np.array([[0.0], [0.5], [1.0]]), np.array([True]), n_bins=3)
+    >>> x, x_plus = torch.tensor([[0.2]]), torch.tensor([[0.5]])
+    >>> allowed = bins.real().expand(1, 1, bins.n_choices)
+    >>> bins.nearest(x, x_plus, allowed)  # the choice with value 0.5
+    tensor([[1]])
+    """
 
     value: torch.Tensor  # (d, K) mu, in the scaled feature view; NaN where padded
     width: torch.Tensor  # (d, K) w; 0 where padded or hard
@@ -42,18 +49,18 @@ class Bins:
     # ---- what may be chosen -----------------------------------------------------------------
 
     def real(self) -> torch.Tensor:
-        """(d, K + 1): False where padded. Keep always exists."""
+        """Return (d, K + 1): False where padded. Keep always exists."""
         always = torch.ones(len(self.value), 1, dtype=torch.bool)
         return torch.cat([~self.value.isnan(), always], dim=1)
 
     def repeats_keep(self, x: torch.Tensor) -> torch.Tensor:
-        """(n, d) -> (n, d, K): choices that are x's own value, which keep already offers."""
+        """Return (n, d, K) for x (n, d): True for choices equal to x's value, which keep offers."""
         return (self.value - x[..., None]).abs() <= TOLERANCE  # NaN compares false
 
     # ---- labels -----------------------------------------------------------------------------
 
     def labels(self, x: torch.Tensor, x_plus: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
-        """Soft labels (n, d, K + 1) for pairs (n, d), no mass on choices that are not allowed."""
+        """Return soft labels (n, d, K + 1) of pairs (n, d); forbidden choices get no mass."""
         log_kernel = torch.cat([self._log_kernel(x_plus), self._keep_kernel(x, x_plus)], dim=-1)
         # >>> Eq. (8), the labels, keep included
         label = torch.softmax(log_kernel.masked_fill(~allowed, -torch.inf), dim=-1)
@@ -63,7 +70,7 @@ class Bins:
         return torch.where((hard >= 0)[..., None], chosen, label.nan_to_num(0.0))
 
     def nearest(self, x: torch.Tensor, x_plus: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
-        """(n, d) the allowed choice that stands for x_plus: itself, else the closest value."""
+        """Return (n, d) the allowed choice closest to x_plus."""
         gap = (self.value - x_plus[..., None]).abs()
         keep = torch.where(x.isnan() & x_plus.isnan(), 0.0, (x - x_plus).abs())
         gap = torch.cat([gap, keep[..., None]], dim=-1).nan_to_num(torch.inf)
@@ -97,7 +104,13 @@ class Bins:
 
 
 def make_bins(F: Array, is_number: np.ndarray, n_bins: int, kind: BinKind = "quantile") -> Bins:
-    """Choices from the accepted rows F (N+, d)."""
+    """Return the choices of each feature, from the accepted rows F (N+, d).
+
+    >>> F = np.array([[0.0, 2.0], [0.4, 0.0], [1.0, 2.0]])  # a number and a category
+    >>> make_bins(F, is_number=np.array([True, False]), n_bins=3).value
+    tensor([[0.0000, 0.4000, 1.0000],
+            [0.0000, 2.0000,    nan]], dtype=torch.float64)
+    """
     made = [
         _choices(F[~np.isnan(F[:, j]), j], bool(is_number[j]), n_bins, kind)
         for j in range(F.shape[1])

@@ -1,11 +1,11 @@
-"""gamma, chosen on training rows without training a model; for GenRe and `nnr-auto` alike.
+"""The choice of gamma, on training rows and without training a model; for GenRe and `nnr-auto`.
 
-For each gamma of one fixed grid, rejected rows get draws from Q on D+(gamma) and keep the best by a
-judge that never saw it, as selection keeps the best of R_theta's draws:
+For each gamma of one fixed grid, rejected rows get draws from Q on D+(gamma). A judge that was not
+fitted on a draw scores it, and each row keeps its best draw, as selection does with R_theta's:
 
     mean over x of  max over x+ ~ Q(. | x) of  P(valid) + [inlier] - C(x, x+) / d
 
-Of two equal gammas the smaller is taken.
+If two gammas are equally good, the smaller one is chosen.
 """
 
 from __future__ import annotations
@@ -42,9 +42,30 @@ def choose_gamma(
     top_k: int = 1000,
     seed: int = 0,
 ) -> tuple[float, list[dict[str, Any]]]:
-    """The best gamma, and a line for each that was tried.
+    """Return the best gamma, and a report with one line for each gamma that was tried.
 
     sources, candidates: row numbers; the candidates are D+ at the lowest gamma.
+
+    >>> from genrecourse.rules.problem import TrainingRows
+    >>> from genrecourse.evaluation.checks import example_score, make_example
+    >>> from genrecourse.methods import METHODS
+    >>> example = make_example(rows=80, people=10)
+    >>> problem = METHODS["nnr"](example_score, example.schema).fit(example.X).problem_
+    >>> Z, F = problem.encoder.encode(example.X), problem.encoder.features(example.X)
+    >>> h = problem.confidence(Z)
+    >>> judge = CrossFittedJudge(n_folds=2).fit(Z, h > 0.5)
+    >>> gamma, tried = choose_gamma(
+    ...     TrainingRows(Z, F, h > 0.5, h),
+    ...     np.flatnonzero(h <= 0.5),
+    ...     np.flatnonzero(h > 0.5),
+    ...     judge,
+    ...     problem.rules,
+    ...     problem.cost,
+    ...     lam=5.0,
+    ...     n_bins=50,
+    ... )
+    >>> gamma, tried[0]["targets"]
+    (0.65, 43)
     """
     if len(candidates) == 0:
         return GAMMA_GRID[0], []  # the method will say that it has nobody to learn from

@@ -1,7 +1,7 @@
-"""temperature and margin, chosen with the one model that was trained.
+"""The choice of temperature and margin, with the one model that was trained.
 
 Held-out rejected training rows get recourse at each setting of a small fixed grid, and a judge that
-never saw what it scores rates it. The first setting stands unless another is clearly better.
+was not fitted on a result scores it. The first setting is kept unless another is clearly better.
 """
 
 from __future__ import annotations
@@ -32,7 +32,20 @@ def choose_sampling(
     temperatures: tuple[float, ...],
     margins: tuple[float, ...],
 ) -> tuple[float, float, dict[str, Any]]:
-    """Return (temperature, margin), and a report of what was tried."""
+    """Return (temperature, margin), and a report of the settings that were tried.
+
+    sampled: returns, for a temperature, the candidates of each row, and a function that returns,
+    for a margin, the candidate (N,) that is selected.
+
+    >>> Z = np.random.default_rng(0).uniform(size=(60, 2))
+    >>> judge = CrossFittedJudge(n_folds=2).fit(Z, Z[:, 0] > 0.5)
+    >>> draws = np.array([[[0.1, 0.5], [0.9, 0.5]]])  # two candidates for one row
+    >>> found = Scored(draws, draws, confidence=draws[..., 0], cost=np.array([[0.0, 0.8]]))
+    >>> def sampled(temperature):  # a low margin selects the first candidate, a high one the second
+    ...     return found, lambda margin: np.array([0 if margin < 0.5 else 1])
+    >>> choose_sampling(sampled, judge, temperatures=(1.0,), margins=(0.0, 0.6))[:2]
+    (1.0, 0.6)
+    """
     lines, chosen = [], []
     for temperature in temperatures:
         found, select = sampled(temperature)

@@ -1,9 +1,8 @@
 """Step 4: R_theta as a density: masks, loss and log_prob around the net.
 
-`RecourseDensity` joins the net with the bins, the rules and the cost. It speaks the scaled feature
-view F (float64 tensors, NaN missing) and keeps one promise everywhere, in training, in log_prob
-and in sampling: a choice that a rule forbids has probability zero, and x's own value is always
-open.
+`RecourseDensity` joins the net with the bins, the rules and the cost. It works on the scaled
+feature view F (float64 tensors; NaN is missing). In training, in log_prob and in sampling, a choice
+that a rule forbids has probability zero, and x's own value is always allowed.
 """
 
 from __future__ import annotations
@@ -25,7 +24,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecourseDensity:
-    """R_theta(x+ | x) on the choices of the mutable features; the others stay as x has them."""
+    """R_theta(x+ | x) on the choices of the mutable features; the other features keep x's values.
+
+    >>> import pandas as pd
+    >>> from genrecourse.genre.fit import Training
+    >>> from genrecourse.methods import METHODS
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> few = {"training": Training(steps=2, batch_size=16), "n_bins": 5}
+    >>> genre = METHODS["genre-paper"](lambda X: X["income"] / 80, **few).fit(X, X["income"] >= 40)
+    >>> x = torch.tensor([[0.2, 0.8]], dtype=torch.float64)
+    >>> genre.density_.choices(x).shape  # five bins and keep
+    torch.Size([1, 2, 6])
+    >>> bool(genre.density_.log_prob(x, given=x) < 0)
+    True
+    """
 
     net: RecourseNet
     bins: Bins  # of the decoded features, in decoding order
@@ -38,18 +50,18 @@ class RecourseDensity:
         return self.net.decoded
 
     def lam_of(self, x: Tensor, lam: float | None) -> Tensor | None:
-        """One lam for every row (B,), as the net reads it; None: it was trained for one only."""
+        """Return lam for every row (B,), or None if the net was trained for one lam."""
         return None if lam is None else torch.full((len(x),), lam, dtype=torch.float64)
 
     # ---- what each choice would be and cost ---------------------------------------------------
 
     def choices(self, x: Tensor) -> Tensor:
-        """x (B, d) -> the value of every choice (B, m, K + 1); the last is x's own."""
+        """Return the value of every choice (B, m, K + 1) for x (B, d); the last is x's own."""
         own = x[:, self.decoded][..., None]
         return torch.cat([self.bins.value.expand(len(x), -1, -1), own], dim=-1)
 
     def choice_cost(self, x: Tensor) -> Tensor:
-        """x (B, d) -> C_j of every choice (B, m, K + 1), float32."""
+        """Return the cost C_j of every choice (B, m, K + 1), float32, for x (B, d)."""
         values, own = self.choices(x), x[:, self.decoded][..., None]
         gap = (values - own).abs()
         moved = (gap > TOLERANCE).to(gap.dtype)
@@ -59,7 +71,7 @@ class RecourseDensity:
         return (self.weights[:, None] * gap.nan_to_num(0.0)).float()
 
     def allowed(self, x: Tensor) -> Tensor:
-        """x (B, d) -> booleans (B, m, K + 1): choices that exist and that no rule forbids."""
+        """Return (B, m, K + 1) for x (B, d): True for choices that exist and break no rule."""
         values, rows = self.bins.value.numpy(), x.numpy()
         open_ = self.bins.real().expand(len(x), -1, -1).clone()
         open_[..., :-1] &= ~self.bins.repeats_keep(x[:, self.decoded])
@@ -85,11 +97,11 @@ class RecourseDensity:
         generator: torch.Generator,
         lam: Tensor | None = None,
     ) -> Tensor:
-        """Eq. (8): cross-entropy of the soft labels, summed over features, mean over the pairs.
+        """Return the mean over pairs of the labels' cross-entropy, summed over features (Eq. 8).
 
-        lam (B,): that of each pair, where the net reads it.
-        The decoder is fed the choice drawn from each label, not the row's raw value, so that it
-        sees in training what it will see when sampling.
+        lam (B,): the lam of each pair, if the net takes one.
+        The decoder gets a choice drawn from each label and not the row's raw value, so that it sees
+        the same kind of input in training and in sampling.
         """
         allowed = self.allowed(x)
         label = self.bins.labels(x[:, self.decoded], x_plus[:, self.decoded], allowed).float()
@@ -106,11 +118,11 @@ class RecourseDensity:
 
     @torch.inference_mode()
     def log_prob(self, x_plus: Tensor, given: Tensor, lam: float | None = None) -> Tensor:
-        """log R_theta(x_plus | given) (B,): the mass of the choices that stand for x_plus.
+        """Return log R_theta(x_plus | given) (B,): the mass of the choices that represent x_plus.
 
-        A number that is no choice has the mass of the closest one; a level that no accepted row
-        has, a missing value that may not stay and whatever breaks a rule have none. lam: where the
-        net reads it.
+        A number between two choices has the mass of the closest one. The result is -inf if x_plus
+        breaks a rule, has a level that no accepted row has, or a missing value that is not allowed.
+        lam: needed if the net takes one.
         """
         x = given
         allowed = self.allowed(x)

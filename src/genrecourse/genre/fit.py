@@ -58,7 +58,11 @@ Pair = tuple[torch.Tensor, ...]  # x, x_plus and, if each pair has one of its ow
 
 @dataclass(frozen=True)
 class Training:
-    """How long and how fast R_theta learns."""
+    """How long and how fast R_theta learns.
+
+    >>> Training(epochs=10, bounds=None, batch_size=100).n_steps(n_sources=500)
+    50
+    """
 
     epochs: int = 70  # passes over the sources ...
     bounds: tuple[int, int] | None = (500, 1600)  # ... but at least and at most so many batches
@@ -71,7 +75,7 @@ class Training:
     patience: int | None = 6
 
     def n_steps(self, n_sources: int) -> int:
-        """Return the number of batches for so many sources."""
+        """Return the number of batches for this many sources."""
         per_epoch = max(1, n_sources // self.batch_size)
         low, high = self.bounds or (1, 10**9)
         return self.steps or min(max(self.epochs * per_epoch, low), high)
@@ -91,7 +95,16 @@ class Training:
 
 @dataclass(frozen=True)
 class FitSettings:
-    """What Algorithm 1 is run with; `GenRe` documents each."""
+    """The settings of Algorithm 1; `GenRe` documents each.
+
+    >>> from genrecourse.genre.model import COMPACT
+    >>> paper = {"gamma": 0.7, "bins": "uniform", "keep": False, "clean": False, "refine": False}
+    >>> sizes = {"n_bins": 50, "top_k": 1000, "max_targets": 50_000, "net": COMPACT}
+    >>> parts = {"has_verifier": False, "has_judge": False, "safety": 0.5, "sources": "labelled"}
+    >>> run = {"lam": 5.0, "training": Training(), "random_state": 0, "progress": False}
+    >>> FitSettings(**paper, **sizes, **parts, **run).gamma
+    0.7
+    """
 
     lam: Lam
     gamma: Setting
@@ -114,7 +127,12 @@ class FitSettings:
 
 @dataclass
 class FittedDensity:
-    """What Algorithm 1 leaves behind."""
+    """The result of Algorithm 1.
+
+    >>> from dataclasses import fields
+    >>> [field.name for field in fields(FittedDensity)][:3]
+    ['gamma', 'targets', 'density']
+    """
 
     gamma: float
     targets: Targets
@@ -127,12 +145,19 @@ class FittedDensity:
 
 @dataclass
 class Clock:
-    """Seconds of each stage, in order."""
+    """Measures the seconds of each stage, in order.
+
+    >>> clock = Clock()
+    >>> clock.lap("pairs")
+    >>> list(clock.seconds)
+    ['pairs']
+    """
 
     seconds: dict[str, float] = field(default_factory=dict)
     last: float = field(default_factory=time.perf_counter)
 
     def lap(self, name: str) -> None:
+        """Store the seconds since the last lap under this name."""
         now = time.perf_counter()
         self.seconds[name] = round(now - self.last, 3)
         self.last = now
@@ -142,7 +167,38 @@ class Clock:
 
 
 def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> FittedDensity:
-    """Run Algorithm 1 on the training rows."""
+    """Run Algorithm 1 on the training rows.
+
+    >>> from genrecourse.rules.problem import TrainingRows
+    >>> import pandas as pd
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
+    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
+    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
+    >>> from genrecourse.genre.model import COMPACT
+    >>> settings = FitSettings(
+    ...     lam=5.0,
+    ...     gamma=0.7,
+    ...     clean=False,
+    ...     refine=False,
+    ...     has_verifier=False,
+    ...     has_judge=False,
+    ...     safety=0.5,
+    ...     sources="labelled",
+    ...     n_bins=5,
+    ...     bins="quantile",
+    ...     keep=True,
+    ...     top_k=100,
+    ...     max_targets=100,
+    ...     net=COMPACT,
+    ...     training=Training(steps=2, batch_size=16),
+    ...     random_state=0,
+    ...     progress=False,
+    ... )
+    >>> fit_density(problem, rows, settings).report["pairs"]["sources"]
+    35
+    """
     clock, seed = Clock(), settings.random_state
     report: dict[str, Any] = {"seconds": clock.seconds}
     problem.check_changeable("GenRe.fit")
@@ -180,13 +236,37 @@ def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> 
 
 
 def fit_judge(problem: Problem, rows: TrainingRows, random_state: int) -> CrossFittedJudge:
-    """Fit the judge that chooses settings; it never scores a row that it has seen."""
+    """Return the judge that chooses settings; it never scores a row that it was fitted on.
+
+    >>> from genrecourse.rules.problem import TrainingRows
+    >>> import pandas as pd
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
+    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
+    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
+    >>> probability, inlier = fit_judge(problem, rows, random_state=0)(F[[0, -1]])
+    >>> probability > 0.5
+    array([False,  True])
+    """
     judge = CrossFittedJudge(random_state, blank=problem.protected.hide_encoded)
     return judge.fit(rows.Z, rows.favourable)
 
 
 def fit_verifier(problem: Problem, rows: TrainingRows, random_state: int) -> Verifier:
-    """Fit the verifier that compares x_plus of one person with each other."""
+    """Return the verifier that compares the candidates x_plus of one person.
+
+    >>> from genrecourse.rules.problem import TrainingRows
+    >>> import pandas as pd
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
+    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
+    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
+    >>> verifier = fit_verifier(problem, rows, random_state=0)
+    >>> verifier.valid(F[[0, -1]], rows.confidence[[0, -1]]) > 0.5
+    array([False,  True])
+    """
     numbers = problem.encoder.number_columns(~problem.protected.mask)
     verifier = Verifier(random_state, problem.protected.hide_encoded)
     return verifier.fit(rows.Z, rows.favourable, rows.confidence, numbers)
@@ -196,7 +276,17 @@ def fit_verifier(problem: Problem, rows: TrainingRows, random_state: int) -> Ver
 
 
 def split_sources(rows: TrainingRows, rng: np.random.Generator, settings: FitSettings) -> Split:
-    """Return D-, as row numbers to train on and row numbers held out."""
+    """Return D-, as row numbers to train on and row numbers held out.
+
+    >>> from genrecourse.rules.problem import TrainingRows
+    >>> from types import SimpleNamespace
+    >>> h = np.linspace(0, 1, 40)
+    >>> rows = TrainingRows(h[:, None], h[:, None], favourable=h > 0.5, confidence=h)
+    >>> settings = SimpleNamespace(sources="labelled", training=Training(held_out=0.3))
+    >>> fitted, held = split_sources(rows, np.random.default_rng(0), settings)
+    >>> len(fitted), len(held)
+    (14, 6)
+    """
     rejected = rows.confidence <= 0.5
     if settings.sources == "labelled":
         rejected &= ~rows.favourable
@@ -251,9 +341,23 @@ def find_targets(
     rng: np.random.Generator,
     settings: FitSettings,
 ) -> tuple[Targets, dict[str, Any]]:
-    """Return D+ among the accepted rows, capped, and how much of Q's mass the cap loses.
+    """Return D+ among the accepted rows, capped, and the share of Q's mass that the cap loses.
 
-    sources: rows that the loss is measured for.
+    sources: the rows for which the loss is measured.
+
+    >>> from genrecourse.rules.problem import TrainingRows
+    >>> import pandas as pd
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
+    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
+    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
+    >>> from types import SimpleNamespace
+    >>> settings = SimpleNamespace(n_bins=50, max_targets=10, lam=5.0)
+    >>> sources, accepted = np.arange(40), np.arange(41, 80)
+    >>> known = (problem, rows, accepted, 0.7, sources, np.random.default_rng(0))
+    >>> find_targets(*known, settings)[1]["used"]
+    10
     """
     found = accepted[rows.confidence[accepted] > gamma]
     if len(found) == 0:
@@ -280,7 +384,20 @@ def find_targets(
 
 @dataclass(frozen=True)
 class Pairing:
-    """Pairs sources with targets, and draws a pair with x's own immutables carried over."""
+    """Pairs sources with targets, and draws pairs in which x_plus has x's immutables.
+
+    >>> from genrecourse.rules.problem import TrainingRows
+    >>> import pandas as pd
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
+    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
+    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
+    >>> from types import SimpleNamespace
+    >>> pairing = Pairing(problem, method.targets_, 0.5, SimpleNamespace(lam=5.0, top_k=10))
+    >>> len(pairing.pair_up(rows, np.arange(40)))  # all 40 sources have a target
+    40
+    """
 
     problem: Problem
     targets: Targets
@@ -326,7 +443,22 @@ class Pairing:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Pairs drawn anew each time (Algorithm 1, line 6), as tensors."""
+    """Pairs as tensors, drawn again at each call (Algorithm 1, line 6).
+
+    >>> from genrecourse.rules.problem import TrainingRows
+    >>> import pandas as pd
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
+    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
+    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
+    >>> from types import SimpleNamespace
+    >>> pairing = Pairing(problem, method.targets_, 0.5, SimpleNamespace(lam=5.0, top_k=10))
+    >>> drawn = pairing.pair_up(rows, np.arange(40))
+    >>> x, x_plus = drawn(np.array([0, 1, 2]), np.random.default_rng(0))
+    >>> x_plus.shape
+    torch.Size([3, 2])
+    """
 
     pairing: Pairing
     F: Array  # (n, d) the sources
@@ -348,7 +480,13 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Refined:
-    """Pairs that were drawn and refined once, as tensors."""
+    """Pairs as tensors, drawn and refined once.
+
+    >>> pairs = Refined((torch.zeros(4, 2), torch.ones(4, 2)), n_sources=4)
+    >>> x, x_plus = pairs(np.array([0, 3]), np.random.default_rng(0))
+    >>> len(pairs), x_plus.shape
+    (4, torch.Size([2, 2]))
+    """
 
     parts: Pair  # as `Drawn` returns them
     n_sources: int
@@ -357,6 +495,7 @@ class Refined:
         return len(self.parts[0])
 
     def __call__(self, which: np.ndarray, rng: np.random.Generator) -> Pair:
+        """Return the pairs with these numbers."""
         return tuple(part[which] for part in self.parts)
 
 
@@ -366,7 +505,21 @@ TensorPairs = Drawn | Refined
 def refined(
     problem: Problem, drawn: TensorPairs, verifier: Verifier, settings: FitSettings
 ) -> Refined:
-    """Draw some pairs of every source and refine them, once for all epochs."""
+    """Draw some pairs of every source and refine them, once for all epochs.
+
+    >>> from genrecourse.rules.problem import TrainingRows
+    >>> import pandas as pd
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
+    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
+    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
+    >>> from types import SimpleNamespace
+    >>> settings = SimpleNamespace(lam=5.0, top_k=10, safety=0.5, random_state=0)
+    >>> drawn = Pairing(problem, method.targets_, 0.5, settings).pair_up(rows, np.arange(2))
+    >>> len(refined(problem, drawn, fit_verifier(problem, rows, 0), settings))  # 10 of each source
+    20
+    """
     each = min(max(REFINED // len(drawn), 1), REFINED_EACH)
     order = np.repeat(np.arange(len(drawn))[:REFINED], each)
     x, x_plus, *lam = drawn(order, np.random.default_rng([settings.random_state, 4]))
@@ -384,7 +537,21 @@ def refined(
 
 
 def report_pairs(problem: Problem, drawn: Drawn, watched: Drawn, split: Split) -> dict[str, Any]:
-    """Return how many sources have a target; warn once with the number of those without."""
+    """Return how many sources have a target; if some have none, warn once with their number.
+
+    >>> from genrecourse.rules.problem import TrainingRows
+    >>> import pandas as pd
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
+    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
+    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
+    >>> from types import SimpleNamespace
+    >>> pairing = Pairing(problem, method.targets_, 0.5, SimpleNamespace(lam=5.0, top_k=50))
+    >>> split = np.arange(30), np.arange(30, 40)
+    >>> report_pairs(problem, *(pairing.pair_up(rows, part) for part in split), split)["unpaired"]
+    0
+    """
     fitted, held = map(len, split)
     unpaired = fitted + held - len(drawn) - len(watched)
     lacks = (
@@ -412,7 +579,14 @@ def report_pairs(problem: Problem, drawn: Drawn, watched: Drawn, split: Split) -
 
 
 def matched_names(problem: Problem) -> list[str]:
-    """Return the features that a target must share with x."""
+    """Return the names of the features that a target must share with x.
+
+    >>> from genrecourse.evaluation.checks import example_score, make_example
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> example = make_example(rows=80, people=10)
+    >>> matched_names(NearestNeighbour(example_score, example.schema).fit(example.X).problem_)
+    ['age', 'sex']
+    """
     return [problem.schema.names[j] for j in np.flatnonzero(problem.rules.matched)]
 
 
@@ -422,7 +596,22 @@ def matched_names(problem: Problem) -> list[str]:
 def make_density(
     problem: Problem, rows: TrainingRows, targets: Targets, settings: FitSettings
 ) -> RecourseDensity:
-    """Return R_theta, untrained. Immutables are not decoded, the rest in column order."""
+    """Return R_theta, untrained. It decodes the features that can change, in column order.
+
+    >>> from genrecourse.rules.problem import TrainingRows
+    >>> import pandas as pd
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
+    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
+    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
+    >>> from types import SimpleNamespace
+    >>> settings = SimpleNamespace(
+    ...     n_bins=5, bins="quantile", keep=True, lam=5.0, net=NetConfig(width=8), random_state=0
+    ... )
+    >>> make_density(problem, rows, method.targets_, settings).decoded
+    tensor([0, 1])
+    """
     schema, decoded = problem.schema, np.flatnonzero(~problem.rules.immutable)
     is_number = np.array([not f.is_category for f in schema])
     bins = make_bins(targets.F[:, decoded], is_number[decoded], settings.n_bins, settings.bins)
@@ -449,7 +638,32 @@ def train_density(
     gamma: float,
     settings: FitSettings,
 ) -> dict[str, Any]:
-    """Train R_theta on pairs; return a report."""
+    """Train R_theta on pairs; return a report.
+
+    >>> from genrecourse.rules.problem import TrainingRows
+    >>> import pandas as pd
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
+    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
+    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
+    >>> from types import SimpleNamespace
+    >>> settings = SimpleNamespace(
+    ...     n_bins=5,
+    ...     bins="quantile",
+    ...     keep=True,
+    ...     lam=5.0,
+    ...     top_k=10,
+    ...     net=NetConfig(width=8),
+    ...     training=Training(steps=2, batch_size=16),
+    ...     random_state=0,
+    ...     progress=False,
+    ... )
+    >>> density = make_density(problem, rows, method.targets_, settings)
+    >>> drawn = Pairing(problem, method.targets_, 0.5, settings).pair_up(rows, np.arange(40))
+    >>> train_density(problem, density, drawn, drawn, 0.5, settings)["steps"]
+    2
+    """
     seed, training = settings.random_state, settings.training
     generator = torch.Generator().manual_seed(seed)
     fixed = np.random.default_rng([seed, 2])

@@ -25,7 +25,11 @@ from genrecourse.genre.any_lam import LAM_RANGE
 
 @dataclass(frozen=True)
 class NetConfig:
-    """Sizes of the transformer."""
+    """The sizes of the transformer.
+
+    >>> NetConfig().width, PAPER.encoder_layers
+    (64, 16)
+    """
 
     width: int = 64
     heads: int = 4
@@ -42,7 +46,13 @@ PAPER = NetConfig(
 
 
 class ValueEmbedding(nn.Module):
-    """(n, t) values in the scaled feature view -> (n, t, W); NaN (missing) has its own point."""
+    """Embeds scaled values (n, t) as vectors (n, t, W). NaN (missing) has a vector of its own.
+
+    >>> embed = ValueEmbedding(torch.tensor([[0.0, 0.5, 1.0]]), width=4)
+    >>> low, middle, high = embed(torch.tensor([[0.0], [0.25], [0.5]]))
+    >>> torch.allclose(middle, (low + high) / 2)  # linear between two knots
+    True
+    """
 
     knots: Tensor
 
@@ -53,7 +63,7 @@ class ValueEmbedding(nn.Module):
         self.points = nn.Parameter(0.5 * torch.randn(n_features * (self.n_knots + 1), width))
 
     def forward(self, values: Tensor, first: int = 0) -> Tensor:
-        """Embed features first, first + 1, ...; decoding embeds one at a time."""
+        """Return embeddings of features first, first + 1, ...; decoding embeds one at a time."""
         knots = self.knots[first : first + values.shape[1]]
         last = (knots.isfinite().sum(1) - 1).clamp_min(0)  # (t,)
         gone = values.isnan()
@@ -72,7 +82,12 @@ class ValueEmbedding(nn.Module):
 
 
 class Attention(nn.Module):
-    """Multi-head attention of queries to a memory of keys and values."""
+    """Multi-head attention of queries to a memory of keys and values.
+
+    >>> attend, x = Attention(NetConfig(width=8, heads=2)), torch.zeros(3, 5, 8)
+    >>> attend(x, attend.remember(x)).shape
+    torch.Size([3, 5, 8])
+    """
 
     def __init__(self, config: NetConfig):
         super().__init__()
@@ -82,12 +97,12 @@ class Attention(nn.Module):
         self.out = nn.Linear(config.width, config.width)
 
     def split(self, x: Tensor) -> Tensor:
-        """(n, t, W) -> (n, heads, t, W / heads)."""
+        """Return (n, heads, t, W / heads) for x (n, t, W)."""
         n, t, width = x.shape
         return x.view(n, t, self.heads, width // self.heads).transpose(1, 2)
 
     def remember(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of a memory, computed once."""
+        """Return the keys and values of a memory, to be computed once."""
         key, value = self.key_value(x).chunk(2, dim=-1)
         return self.split(key), self.split(value)
 
@@ -98,7 +113,7 @@ class Attention(nn.Module):
         return self.out(mixed.transpose(1, 2).reshape(x.shape))
 
     def step(self, x: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """One query a sequence: (S, W) against (S, heads, t, W / heads)."""
+        """Return (S, W) for one query per sequence (S, W) and a memory (S, heads, t, W / heads)."""
         query = self.query(x).view(len(x), self.heads, 1, -1)
         score = (query * key).sum(-1) / query.shape[-1] ** 0.5  # (S, heads, t)
         mixed = (score.softmax(-1)[..., None] * value).sum(-2)
@@ -106,6 +121,12 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Sequential):
+    """Two linear layers with a ReLU between them.
+
+    >>> FeedForward(NetConfig(width=8, feedforward=16))(torch.zeros(3, 8)).shape
+    torch.Size([3, 8])
+    """
+
     def __init__(self, config: NetConfig):
         super().__init__(
             nn.Linear(config.width, config.feedforward),
@@ -115,6 +136,12 @@ class FeedForward(nn.Sequential):
 
 
 class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward, each with a residual connection.
+
+    >>> EncoderLayer(NetConfig(width=8, heads=2))(torch.zeros(3, 5, 8)).shape
+    torch.Size([3, 5, 8])
+    """
+
     def __init__(self, config: NetConfig):
         super().__init__()
         self.norm_self, self.norm_feed = nn.LayerNorm(config.width), nn.LayerNorm(config.width)
@@ -129,7 +156,13 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, cross-attention to the encoded x, feed-forward."""
+    """Causal self-attention, cross-attention to the encoded x, and feed-forward.
+
+    >>> layer = DecoderLayer(NetConfig(width=8, heads=2))
+    >>> encoded = torch.zeros(3, 5, 8)
+    >>> layer(torch.zeros(3, 2, 8), layer.cross.remember(encoded)).shape
+    torch.Size([3, 2, 8])
+    """
 
     def __init__(self, config: NetConfig):
         super().__init__()
@@ -148,7 +181,7 @@ class DecoderLayer(nn.Module):
     def step(
         self, x: Tensor, t: int, cache: tuple[Tensor, Tensor], memory: tuple[Tensor, Tensor]
     ) -> Tensor:
-        """Position t of S = B * n sequences: (S, W) -> (S, W). `memory` has B rows only."""
+        """Return position t (S, W) of S = B * n sequences. `memory` has only B rows."""
         y = self.norm_self(x)
         key, value = self.attend.remember(y[:, None])
         cache[0][:, :, t], cache[1][:, :, t] = key[:, :, 0], value[:, :, 0]
@@ -160,13 +193,21 @@ class DecoderLayer(nn.Module):
 
 
 class RecourseNet(nn.Module):
-    """Logits over the choices of each mutable feature, given x and the features before it.
+    """Returns logits over the choices of each mutable feature, given x and the features before it.
 
-    `knots` (d, T) are the embedding's knots of every feature; `decoded` (m,) says which features
-    are decoded, in decoding order. `choice_cost` gives the logits their known part: R holds the
-    factor exp(-lam * C_j), so the net only has to learn what is left.
+    knots (d, T): the embedding's knots of every feature.
+    decoded (m,): the features that are decoded, in decoding order.
+    lam: a number, or "any": the encoder then reads log lam as one more token, and every row comes
+    with its lam (B,).
 
-    lam="any": the encoder reads one token more, log lam, and every row is given with its lam (B,).
+    R contains the factor exp(-lam * C_j), so `choice_cost` enters the logits directly and the net
+    learns only the rest.
+
+    >>> config = NetConfig(width=8, heads=2)
+    >>> knots = torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # two features; the second is decoded
+    >>> net = RecourseNet(config, knots, decoded=torch.tensor([1]), n_choices=4, lam=5.0)
+    >>> net(torch.zeros(3, 2), torch.zeros(3, 1), choice_cost=torch.zeros(3, 1, 4)).shape
+    torch.Size([3, 1, 4])
     """
 
     decoded: Tensor
@@ -203,8 +244,10 @@ class RecourseNet(nn.Module):
     # ---- the encoder, once a row --------------------------------------------------------------
 
     def encode(self, x: Tensor, lam: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """x (B, d) -> the encoded tokens (B, d, W) and the embedded x itself (B, d, W). With a lam
-        (B,) there are d + 1 tokens."""
+        """Return the encoded tokens (B, d, W) and the embedded x (B, d, W), for x (B, d).
+
+        With a lam (B,) there are d + 1 encoded tokens.
+        """
         embedded = self.embed_x(x) + self.position_x
         tokens = embedded
         if self.embed_lam is not None:
@@ -219,7 +262,7 @@ class RecourseNet(nn.Module):
     def forward(
         self, x: Tensor, x_plus: Tensor, choice_cost: Tensor, lam: Tensor | None = None
     ) -> Tensor:
-        """x (B, d), x_plus (B, m), choice_cost (B, m, K), lam (B,) -> logits (B, m, K)."""
+        """Return logits (B, m, K) for x (B, d), x_plus (B, m), choice_cost (B, m, K), lam (B,)."""
         encoded, embedded = self.encode(x, lam)
         own = embedded[:, self.decoded]
         tokens = self.position_plus + own
@@ -244,7 +287,7 @@ class RecourseNet(nn.Module):
     # ---- sampling: one position at a time -----------------------------------------------------
 
     def start(self, x: Tensor, n: int, lam: Tensor | None = None) -> DecodingState:
-        """Encode x (B, d) and make room for n sequences a row."""
+        """Return the state for decoding n sequences per row, after encoding x (B, d)."""
         encoded, embedded = self.encode(x, lam)
         memory = [layer.cross.remember(encoded) for layer in self._decoder_layers()]
         heads, size = memory[0][0].shape[1], memory[0][0].shape[3]
@@ -255,7 +298,7 @@ class RecourseNet(nn.Module):
     def step(
         self, state: DecodingState, t: int, before: Tensor | None, choice_cost: Tensor
     ) -> Tensor:
-        """Logits (S, K) of position t, given the value chosen at t - 1 (S,) and costs (B, K)."""
+        """Return logits (S, K) of position t, given the values (S,) at t - 1 and costs (B, K)."""
         token = (self.position_plus[t] + state.own[:, t]).repeat_interleave(state.n, dim=0)
         if before is not None:
             x_before = state.x[:, t - 1].repeat_interleave(state.n)
@@ -272,7 +315,14 @@ class RecourseNet(nn.Module):
 
 @dataclass
 class DecodingState:
-    """What decoding remembers between positions."""
+    """What decoding keeps between positions.
+
+    >>> knots = torch.tensor([[0.0, 1.0]])
+    >>> net = RecourseNet(NetConfig(width=8, heads=2), knots, torch.tensor([0]), 4, lam=5.0)
+    >>> state = net.start(torch.zeros(3, 1), n=2)
+    >>> net.step(state, 0, None, choice_cost=torch.zeros(3, 4)).shape  # 3 rows, 2 sequences each
+    torch.Size([6, 4])
+    """
 
     x: Tensor  # (B, m) x's own values of the decoded features
     own: Tensor  # (B, m, W) their embeddings
@@ -289,7 +339,13 @@ def _lam_knots(n_knots: int = 8) -> Tensor:
 
 
 def make_knots(F: Tensor, is_number: Tensor, n_levels: list[int], n_knots: int = 32) -> Tensor:
-    """Knots (d, T): quantiles of the training rows for a number, the levels for a category."""
+    """Return knots (d, T): quantiles of the training rows for a number, the levels for a category.
+
+    >>> F = torch.tensor([[0.0, 1.0], [0.5, 0.0], [1.0, 1.0]])  # a number, a category with 2 levels
+    >>> make_knots(F, is_number=torch.tensor([True, False]), n_levels=[0, 2], n_knots=3)
+    tensor([[0.0000, 0.5000, 1.0000],
+            [0.0000, 1.0000,    inf]])
+    """
     rows = []
     for j in range(F.shape[1]):
         present = F[~F[:, j].isnan(), j]

@@ -30,8 +30,13 @@ BLOCK_ENTRIES = 1_000_000  # entries of one block of costs: 8 MB, a handful of t
 
 
 def q_weights(costs: torch.Tensor, lam: float | torch.Tensor) -> torch.Tensor:
-    """Q(x+|x) from costs (..., N+), with one lam, or one a row (..., 1). An infeasible target has
-    infinite cost and weight 0; a row with no feasible target at all is NaN."""
+    """Return Q(x+ | x) from costs (..., N+); lam is one number or one for each row (..., 1).
+
+    An infeasible target has infinite cost and weight 0. A row without a feasible target is NaN.
+
+    >>> q_weights(torch.tensor([0.0, 0.2, torch.inf]), lam=5.0)
+    tensor([0.7311, 0.2689, 0.0000])
+    """
     # >>> Eq. (6)
     return torch.softmax(torch.where(costs.isinf(), -torch.inf, -lam * costs), dim=-1)
     # <<<
@@ -39,7 +44,12 @@ def q_weights(costs: torch.Tensor, lam: float | torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Q truncated: for source i the targets `index[i]` and their cumulative weight."""
+    """The truncated Q: for source i, the targets `index[i]` and their cumulative weights.
+
+    >>> pairs = Pairs(np.array([0]), np.array([[4, 7]]), np.array([[0.5, 1.0]]), lost_by_top_k=0.0)
+    >>> pairs.draw(np.zeros(5, dtype=int), np.random.default_rng(0))  # five targets of source 0
+    array([7, 7, 7, 4, 4])
+    """
 
     source: np.ndarray  # (n,) rows of the source table that have a feasible target
     index: np.ndarray  # (n, K) rows of D+, most likely first
@@ -50,7 +60,7 @@ class Pairs:
         return len(self.source)
 
     def draw(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Algorithm 1, line 6: one target x' ~ Q_trunc(. | x) for each of these sources."""
+        """Return one target x' ~ Q_trunc(. | x) of each of these sources (Algorithm 1, line 6)."""
         u = rng.random((len(rows), 1), dtype=np.float32)
         place = (self.cumulative[rows] < u).sum(axis=1)
         return np.asarray(self.index[rows, np.minimum(place, self.index.shape[1] - 1)])
@@ -59,7 +69,21 @@ class Pairs:
 def masked_costs(
     Z: Array, F: Array, targets: Targets, members: np.ndarray, rules: RuleBook, cost: Cost
 ) -> torch.Tensor:
-    """Costs (n, members) from sources to some targets of equal codes; infeasible ones infinite."""
+    """Return costs (n, members) from sources to some targets of equal codes; infeasible: infinite.
+
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.cost import Cost
+    >>> import pandas as pd
+    >>> from genrecourse import Schema
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> X = pd.DataFrame({"income": [0, 5, 8, 10]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> rules, F = RuleBook.of_schema(encoder), encoder.features(X)
+    >>> targets = Targets(F[2:], F[2:], codes=np.zeros((2, 0)), edges=())
+    >>> masked_costs(F[:2], F[:2], targets, np.array([0, 1]), rules, Cost(encoder))
+    tensor([[0.8000, 1.0000],
+            [0.3000, 0.5000]], dtype=torch.float64)
+    """
     layout = rules.encoder.blocks
     Z, Z_plus = Z.copy(), targets.Z[members].copy()
     for j in map(int, np.flatnonzero(rules.immutable)):
@@ -76,7 +100,21 @@ def masked_costs(
 def cost_blocks(
     Z: Array, F: Array, targets: Targets, rules: RuleBook, cost: Cost
 ) -> Iterator[tuple[np.ndarray, np.ndarray, torch.Tensor]]:
-    """(sources, targets, costs) block by block: all pairs that agree on the immutables."""
+    """Yield (sources, targets, costs), block by block, of all pairs that agree on the immutables.
+
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.cost import Cost
+    >>> import pandas as pd
+    >>> from genrecourse import Schema
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> X = pd.DataFrame({"income": [0, 5, 8, 10]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> rules, F = RuleBook.of_schema(encoder), encoder.features(X)
+    >>> targets = Targets(F[2:], F[2:], codes=np.zeros((2, 0)), edges=())
+    >>> for sources, members, costs in cost_blocks(F[:2], F[:2], targets, rules, Cost(encoder)):
+    ...     sources, members, costs.shape
+    (array([0, 1]), array([0, 1]), torch.Size([2, 2]))
+    """
     codes = match_codes(F, rules, targets.edges)
     keys, group = np.unique(np.concatenate([targets.codes, codes]), axis=0, return_inverse=True)
     group = group.reshape(-1)
@@ -102,7 +140,23 @@ def make_pairs(
     lam: float,
     top_k: int,
 ) -> Pairs:
-    """Algorithm 1, line 3: the top K of Q for every source that has a feasible target."""
+    """Return the top K of Q for every source that has a feasible target (Algorithm 1, line 3).
+
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.cost import Cost
+    >>> import pandas as pd
+    >>> from genrecourse import Schema
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> X = pd.DataFrame({"income": [0, 5, 8, 10]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> rules, F = RuleBook.of_schema(encoder), encoder.features(X)
+    >>> targets = Targets(F[2:], F[2:], codes=np.zeros((2, 0)), edges=())
+    >>> pairs = make_pairs(F[:2], F[:2], targets, rules, Cost(encoder), lam=5.0, top_k=2)
+    >>> pairs.index, pairs.cumulative.round(2)
+    (array([[0, 1],
+           [0, 1]], dtype=int32), array([[0.73, 1.  ],
+           [0.73, 1.  ]], dtype=float32))
+    """
     k = min(top_k, len(targets.Z))
     index = np.zeros((len(Z), k), dtype=np.int32)
     cumulative = np.zeros((len(Z), k), dtype=np.float32)
@@ -131,7 +185,21 @@ def lost_by_cap(
     cost: Cost,
     lam: float,
 ) -> float:
-    """Mean share of Q's mass on targets that a cap leaves out (`kept`: booleans over targets)."""
+    """Return the mean share of Q's mass on targets that a cap drops. kept: booleans over targets.
+
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.cost import Cost
+    >>> import pandas as pd
+    >>> from genrecourse import Schema
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> X = pd.DataFrame({"income": [0, 5, 8, 10]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> rules, F = RuleBook.of_schema(encoder), encoder.features(X)
+    >>> targets = Targets(F[2:], F[2:], codes=np.zeros((2, 0)), edges=())
+    >>> known, kept = (F[:2], F[:2], targets), np.array([True, False])
+    >>> round(lost_by_cap(*known, kept, rules, Cost(encoder), lam=5.0), 2)
+    0.27
+    """
     lost = [
         q_weights(costs, lam) @ torch.as_tensor(~kept[members]).double()
         for _, members, costs in cost_blocks(Z, F, targets, rules, cost)

@@ -23,8 +23,24 @@ ASKED_AT_ONCE = 64  # ... of so many people together: each call of h has a fixed
 def nearest(
     Z: Array, F: Array, targets: Targets, rules: RuleBook, cost: Cost, k: int
 ) -> tuple[Array, Array]:
-    """The k cheapest targets (N, k, d), cheapest first, x's immutables carried over, and their
-    costs (N, k): x itself at an infinite cost where there are fewer. What follows is settled."""
+    """Return the k cheapest targets (N, k, d), cheapest first, and their costs (N, k).
+
+    The targets take over x's immutables, and derived features are recomputed. If a person has fewer
+    than k targets, the remaining places hold x at an infinite cost.
+
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.cost import Cost
+    >>> import pandas as pd
+    >>> from genrecourse import Schema
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> X = pd.DataFrame({"income": [0, 5, 8, 10]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> rules, F = RuleBook.of_schema(encoder), encoder.features(X)
+    >>> targets = Targets(F[2:], F[2:], codes=np.zeros((2, 0)), edges=())
+    >>> F_plus, cost = nearest(F[:2], F[:2], targets, rules, Cost(encoder), k=1)
+    >>> F_plus[:, 0, 0], cost[:, 0]
+    (array([0.8, 0.8]), array([0.8, 0.3]))
+    """
     F_plus, price = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
     for rows, members, costs in cost_blocks(Z, F, targets, rules, cost):
         found, place = costs.topk(min(k, len(members)), dim=1, largest=False)
@@ -42,9 +58,25 @@ def nearest_constrained(
     k: int,
     confidence: Callable[[Array], Array],
 ) -> tuple[Array, Array]:
-    """`nearest` under a request: what a rule on one feature forbids is carried over from x, as
-    immutables are, rows that break another rule are left out, and h is asked again (confidence:
-    of rows of Z, 0.5 at the cutoff)."""
+    """Return the k cheapest targets under a request, as `nearest` does, (N, k, d) and (N, k).
+
+    A value that a rule on one feature forbids is replaced by x's. Rows that break another rule are
+    left out, and so are rows that h no longer accepts.
+
+    confidence: h on rows of Z, on the scale where 0.5 is the cutoff.
+
+    >>> from genrecourse.rules.book import RuleBook
+    >>> import pandas as pd
+    >>> from genrecourse import Schema
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> X = pd.DataFrame({"income": [0, 5, 8, 10]})
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> rules, F = RuleBook.of_schema(encoder), encoder.features(X)
+    >>> targets = Targets(F[2:], F[2:], codes=np.zeros((2, 0)), edges=())
+    >>> h = lambda Z: Z[:, 0] - 0.35  # accepts an income of 9 and more
+    >>> nearest_constrained(F[:1], targets, rules, 1, h)
+    (array([[[1.]]]), array([[1.]]))
+    """
     F_plus, cost = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
     codes = match_codes(F, request, targets.edges)
     for start in range(0, len(F), ASKED_AT_ONCE):

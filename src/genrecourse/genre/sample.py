@@ -1,7 +1,7 @@
 """Step 5: forward sampling. Algorithm 2, for all draws of all rows at once.
 
-Rows go through the net in padded chunks of one fixed shape, and noise is keyed by the row's own
-content, so a row's draws do not depend on its neighbours, its place or the size of the table.
+Rows pass through the net in padded chunks of one fixed shape, and the noise depends on the row's
+own content. So a row's draws do not depend on other rows, on its place, or on the table's size.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ CHUNK_SEQUENCES = 1024  # sequences decoded together; bounds memory and fixes th
 
 @dataclass(frozen=True)
 class Draws:
-    """n draws for each of N rows."""
+    """n draws for each of N rows.
+
+    >>> draws = Draws(F=np.zeros((2, 3, 1)), log_prob=np.zeros((2, 3)), log_weight=np.zeros((2, 3)))
+    >>> draws.joined(draws, order=np.array([0, 2, 1, 3])).F.shape
+    (4, 3, 1)
+    """
 
     F: Array  # (N, n, d) x_plus in the scaled feature view
     log_prob: Array  # (N, n) log R_theta(x_plus | x) at temperature 1, under the masks
@@ -31,7 +36,7 @@ class Draws:
     ess: Array | None = None  # (N,) the least effective sample size on the way, under a request
 
     def joined(self, more: Draws, order: np.ndarray) -> Draws:
-        """These rows and then more, under a request, put in an order."""
+        """Return these rows and then `more`, drawn under a request, in the given order."""
         n = self.F.shape[1]
         mine = np.full(len(self.F), float(n)) if self.ess is None else self.ess
         theirs = np.full(len(more.F), float(n)) if more.ess is None else more.ess
@@ -56,11 +61,22 @@ def sample(
     cached: bool = True,
     lam: float | None = None,
 ) -> Draws:
-    """n draws from R_theta(. | x) at a temperature for each row of F (N, d).
+    """Return n draws from R_theta(. | x) at a temperature, for each row of F (N, d).
 
-    `also_allowed` (N, m, K + 1) masks further choices.
-    `cached=False` decodes every prefix anew: the slow reference that the cache is tested against.
-    lam: for a density that was trained for any.
+    also_allowed (N, m, K + 1): masks further choices.
+    cached: False decodes every prefix again; the tests compare the cache with this slow reference.
+    lam: needed if the density was trained for any lam.
+
+    >>> from genrecourse.table.noise import KeyedNoise
+    >>> import pandas as pd
+    >>> from genrecourse.genre.fit import Training
+    >>> from genrecourse.methods import METHODS
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> few = {"training": Training(steps=2, batch_size=16), "n_bins": 5}
+    >>> genre = METHODS["genre-paper"](lambda X: X["income"] / 80, **few).fit(X, X["income"] >= 40)
+    >>> F = np.array([[0.2, 0.8]])
+    >>> sample(genre.density_, F, 3, temperature=1.0, noise=KeyedNoise(0)).F.shape
+    (1, 3, 2)
     """
     if len(F) == 0:
         return Draws(np.zeros((0, n, F.shape[1])), np.zeros((0, n)), np.zeros((0, n)))

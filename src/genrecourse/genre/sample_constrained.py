@@ -2,17 +2,16 @@
 
     pi(x+ | x)  ∝  R_theta(x+ | x) [x+ keeps the rules]
 
-A mask alone is biased: a rule on a later feature says nothing to the earlier ones, so most draws
-arrive at a lock with a prefix that the lock makes unlikely. Each draw is therefore a particle that
-carries the mass which the rules left standing at every position, and where the weights of a row's
-particles have become uneven they are resampled: prefixes that go well with the rules are continued
-several times, the others dropped. A prefix that nothing can complete is dropped at once: the
-number and price of its changes, and the relations on what is still open (`relations.py`), are
-looked at in every step. The decoding order stays the fixed one that was trained
-(docs/decisions/0011).
+A mask alone is biased: a rule on a later feature does not affect the earlier ones, so most draws
+reach a locked feature with a prefix that the lock makes unlikely. Each draw is therefore a
+particle, weighted by the mass that the rules leave at every position. If the weights of a row's
+particles become uneven, the particles are resampled: prefixes that suit the rules are continued
+several times, and the others are dropped. A prefix that cannot be completed is dropped at once:
+every step checks the number and cost of its changes, and the relations on features that are still
+open (`relations.py`). The decoding order is the fixed one of training (docs/decisions/0011).
 
-As in `sample`, noise is keyed by the row's own content and chunks have one shape: a person's draws
-depend on the person and on their rules alone.
+As in `sample`, the noise depends on the row's own content and chunks have one shape, so a person's
+draws depend only on the person and their rules.
 """
 
 from __future__ import annotations
@@ -53,12 +52,27 @@ def sample_constrained(
     all_found: bool = False,
     particles: int = PARTICLES,
 ) -> Draws:
-    """n draws for each row of F (N, d) that keep the rules of the request.
+    """Return n draws for each row of F (N, d) that keep the rules of the request.
 
     The draws follow R_theta at this temperature, restricted to the rules, as far as a finite number
     of particles allows: rows with a small effective sample size are drawn again with more
-    particles. all_found: return all that n particles found, whatever their weight, for a selection
-    that weighs them itself. If all particles of a row died, return x at log_prob -inf.
+    particles. If all particles of a row died, return x at log_prob -inf.
+
+    all_found: return all that n particles found, whatever their weight, for a selection that weighs
+    them itself.
+
+    >>> from genrecourse.table.noise import KeyedNoise
+    >>> import pandas as pd
+    >>> from genrecourse.genre.fit import Training
+    >>> from genrecourse.methods import METHODS
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> few = {"training": Training(steps=2, batch_size=16), "n_bins": 5}
+    >>> genre = METHODS["genre-paper"](lambda X: X["income"] / 80, **few).fit(X, X["income"] >= 40)
+    >>> density, F = genre.density_, np.array([[0.2, 0.8]])
+    >>> how = {"temperature": 1.0, "noise": KeyedNoise(0)}
+    >>> request = genre.problem_.compile({"lock": ["debt"]}, X.head(1))
+    >>> sample_constrained(density, F, 3, request, **how).F[0, :, 1]  # debt stays
+    array([0.8, 0.8, 0.8])
     """
     how = (temperature, noise, lam)
     if all_found:
@@ -255,9 +269,13 @@ class _Swarm:
 
 
 def systematic(weights: Array, n: int, u: Array) -> np.ndarray:
-    """(B, n) indices, index i about n * weights[:, i] times, from one random number u (B,) a row.
+    """Return (B, n) indices; index i appears about n * weights[:, i] times.
 
-    Systematic resampling (Kitagawa 1996): n equally spaced places on the line of weights.
+    u (B,): one uniform random number per row. Systematic resampling (Kitagawa 1996) takes n equally
+    spaced points on the line of cumulated weights.
+
+    >>> systematic(np.array([[0.5, 0.0, 0.5]]), n=4, u=np.array([0.3]))
+    array([[0, 0, 2, 2]])
     """
     ends = weights.cumsum(axis=1)
     places = (u[:, None] + np.arange(n)[None, :]) / n * ends[:, -1:]

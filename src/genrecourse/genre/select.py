@@ -1,10 +1,10 @@
-"""Step 6: which of a row's draws to give back.
+"""Step 6: the choice of one draw for each row.
 
-- `paper`: the draw that h likes best.
-- `likelihood`: among the draws that h accepts with margin, the most likely and cheapest one. log R
-  already holds -lam * C, so `cost_weight` is extra.
-- `verified`: among the same draws, the best expected Score, with a verifier's word for validity and
-  plausibility (`trust/score.py`).
+- `paper`: the draw with the highest score of h.
+- `likelihood`: the most likely and cheapest draw among those that h accepts with margin. log R
+  already contains -lam * C, so `cost_weight` comes on top.
+- `verified`: the draw with the best expected Score among the same draws; a verifier estimates
+  validity and plausibility (`trust/score.py`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,15 @@ def select(
     margin: float,
     cost_weight: float,
 ) -> np.ndarray:
-    """(N,) the draw chosen for each row, from (N, n) arrays, by `paper` or `likelihood`.
+    """Return (N,) the draw chosen for each row, from (N, n) arrays, by `paper` or `likelihood`.
 
-    confidence: h on the common scale where 0.5 is the cutoff. A row none of whose draws clears the
-    margin falls back on the draw with the highest h, so that what can be valid is.
+    confidence: h on the common scale where 0.5 is the cutoff. If no draw of a row is above the
+    margin, the draw with the highest confidence is chosen.
+
+    >>> h, log_prob = np.array([[0.9, 0.6, 0.4]]), np.array([[-3.0, -1.0, -0.1]])
+    >>> how = {"cost": np.zeros((1, 3)), "margin": 0.5, "cost_weight": 0.0}
+    >>> select(h, log_prob, rule="likelihood", **how), select(h, log_prob, rule="paper", **how)
+    (array([1]), array([0]))
     """
     by_h = confidence.argmax(axis=1)
     if rule == "paper":

@@ -1,7 +1,7 @@
 """D+: the accepted rows that people are paired with. Algorithm 1, line 1.
 
-`clean` leaves out targets that judges which never saw them call unlikely or outlying: labels are
-noisy, and one odd row in a dense place would be copied to many people.
+`clean` leaves out targets that judges, which were not fitted on them, call unlikely or outlying.
+Labels are noisy, and one odd row in a dense region would be copied to many people.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ MIN_TARGETS = 20  # a D+ smaller than this is no distribution to learn from
 
 @dataclass(frozen=True)
 class Targets:
-    """D+, ready to be compared with sources."""
+    """D+, prepared for comparison with sources.
+
+    >>> F = np.array([[0.2], [0.9]])
+    >>> Targets(F, F, codes=np.zeros((2, 0)), edges=()).F.shape  # no immutable features
+    (2, 1)
+    """
 
     Z: Array  # (N+, D)
     F: Array  # (N+, d)
@@ -32,7 +37,18 @@ class Targets:
 
 
 def make_targets(Z: Array, F: Array, rules: RuleBook, n_bins: int) -> Targets:
-    """Prepare D+: immutables become codes; a number with over `n_bins` values is coded by bin."""
+    """Return D+ with codes for the immutables; a number with over `n_bins` values is coded by bin.
+
+    >>> from genrecourse.rules.book import RuleBook
+    >>> import pandas as pd
+    >>> from genrecourse import Schema
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> X = pd.DataFrame({"age": [20, 30, 40, 60], "income": [1, 2, 3, 4]})
+    >>> encoder = TableEncoder(Schema.infer(X, immutable=("age",))).fit(X)
+    >>> rules = RuleBook.of_schema(encoder)
+    >>> make_targets(encoder.encode(X), encoder.features(X), rules, n_bins=2).codes.T
+    array([[0., 0., 1., 1.]])
+    """
     edges: list[np.ndarray | None] = []
     for j in np.flatnonzero(rules.matched):
         values = np.unique(F[~np.isnan(F[:, j]), j])
@@ -45,7 +61,17 @@ def make_targets(Z: Array, F: Array, rules: RuleBook, n_bins: int) -> Targets:
 
 
 def match_codes(F: Array, rules: RuleBook, edges: tuple[np.ndarray | None, ...]) -> np.ndarray:
-    """(n, immutables) numbers that are equal where two rows agree on every immutable."""
+    """Return (n, immutables) codes; two rows have equal codes if they agree on every immutable.
+
+    >>> from genrecourse.rules.book import RuleBook
+    >>> import pandas as pd
+    >>> from genrecourse import Schema
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> X = pd.DataFrame({"sex": ["f", "m", "f"], "income": [1, 2, 3]})
+    >>> encoder = TableEncoder(Schema.infer(X, immutable=("sex",))).fit(X)
+    >>> match_codes(encoder.features(X), RuleBook.of_schema(encoder), edges=(None,)).T
+    array([[0., 1., 0.]])
+    """
     columns = []
     for j, edge in zip(np.flatnonzero(rules.matched), edges, strict=True):
         code = np.round(F[:, j], 9) if edge is None else np.searchsorted(edge, F[:, j])
@@ -56,7 +82,18 @@ def match_codes(F: Array, rules: RuleBook, edges: tuple[np.ndarray | None, ...])
 def is_matched(
     F: Array, codes: np.ndarray, edges: tuple[np.ndarray | None, ...], rules: RuleBook
 ) -> np.ndarray:
-    """(n,) booleans: does a target, by its codes and edges, agree with row i on every immutable?"""
+    """Return (n,) booleans: True if a target, given by codes and edges, agrees on every immutable.
+
+    >>> from genrecourse.rules.book import RuleBook
+    >>> import pandas as pd
+    >>> from genrecourse import Schema
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> X = pd.DataFrame({"sex": ["f", "m"], "income": [1, 2]})
+    >>> encoder = TableEncoder(Schema.infer(X, immutable=("sex",))).fit(X)
+    >>> F, rules = encoder.features(X), RuleBook.of_schema(encoder)
+    >>> is_matched(F, match_codes(F[:1], rules, (None,)), (None,), rules)  # one target: sex "f"
+    array([ True, False])
+    """
     known = {tuple(row) for row in codes}
     return np.array([tuple(row) in known for row in match_codes(F, rules, edges)], dtype=bool)
 
@@ -64,9 +101,25 @@ def is_matched(
 def clean(
     rows: TrainingRows, found: np.ndarray, judge: CrossFittedJudge, rules: RuleBook
 ) -> np.ndarray:
-    """Of the targets `found` (row numbers), those that the judge vouches for.
+    """Return those of the targets `found` (row numbers) that the judge calls valid and inliers.
 
-    People who share their immutables with few accepted rows keep those as they are.
+    If fewer than MIN_TARGETS of a group with equal immutables would remain, the whole group stays.
+
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.rules.problem import TrainingRows
+    >>> from genrecourse.trust.judge import CrossFittedJudge
+    >>> import pandas as pd
+    >>> from genrecourse import Schema
+    >>> from genrecourse.table.encoding import TableEncoder
+    >>> X = pd.DataFrame(np.random.default_rng(0).uniform(size=(100, 2)), columns=["a", "b"])
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> F = encoder.features(X)
+    >>> y, odd = F[:, 0] > 0.5, F[:, 0].argmin()
+    >>> y[odd] = True  # a wrong label
+    >>> judge, found = CrossFittedJudge(n_folds=2).fit(F, y), np.flatnonzero(y)
+    >>> good = clean(TrainingRows(F, F, y, y * 1.0), found, judge, RuleBook.of_schema(encoder))
+    >>> odd in found, odd in good
+    (True, False)
     """
     if len(found) == 0:
         return found

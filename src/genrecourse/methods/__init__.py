@@ -49,7 +49,7 @@ def load(folder: str | os.PathLike[str], classifier: Any = None) -> Method:
 
     >>> import tempfile
     >>> from genrecourse.evaluation.checks import example_score, make_example
-    >>> example = make_example(rows=80, people=5)
+    >>> example = make_example(rows=80, people=10)
     >>> method = METHODS["nnr"](example_score, example.schema).fit(example.X, example.y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     method.save(f"{folder}/model")

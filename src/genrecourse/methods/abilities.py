@@ -9,7 +9,12 @@ import pandas as pd
 
 @runtime_checkable
 class HasDensity(Protocol):
-    """A method with a density. If `lam` is one of its options, `log_prob` takes it as well."""
+    """A method with a density. If `lam` is one of its options, `log_prob` takes it as well.
+
+    >>> from genrecourse import GenRe, NearestNeighbour
+    >>> isinstance(GenRe(), HasDensity), isinstance(NearestNeighbour(), HasDensity)
+    (True, False)
+    """
 
     def log_prob(self, x_plus: pd.DataFrame, given: pd.DataFrame, **options: Any) -> pd.Series:
         """Return log R(x_plus | given), row by row."""
@@ -17,7 +22,12 @@ class HasDensity(Protocol):
 
 @runtime_checkable
 class HasDraws(Protocol):
-    """A method that can show the draws that it chooses from."""
+    """A method that can show the draws that it chooses from.
+
+    >>> from genrecourse import GenRe, NearestNeighbour
+    >>> isinstance(GenRe(), HasDraws), isinstance(NearestNeighbour(), HasDraws)
+    (True, False)
+    """
 
     def draws(self, X: pd.DataFrame, *, rules: Any = None) -> pd.DataFrame:
         """Return the cost, log-likelihood and score of each draw, equally many for each row."""

@@ -48,6 +48,17 @@ class Method(Plannable, BaseEstimator, ABC):
         on X and y.
     schema: a `Schema`; None: inferred from X.
     random_state: decides everything random; equal values, rows and versions give equal recourse.
+
+    >>> import pandas as pd
+    >>> class Richest(Method):
+    ...     def _fit(self, rows):
+    ...         self.best_ = rows.Z[rows.confidence.argmax()]
+    ...
+    ...     def _recourse(self, Z, noise):
+    ...         return np.repeat(self.best_[None], len(Z), axis=0)
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> Richest(lambda X: X["income"] / 80).fit(X).recourse(X.head(2))["income"].tolist()
+    [79, 79]
     """
 
     # the keyword-only arguments of `_recourse`: options of `recourse` and `plans` at each request
@@ -86,7 +97,7 @@ class Method(Plannable, BaseEstimator, ABC):
 
     @abstractmethod
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
-        """Z (n, D) of rejected people -> Z_plus (n, D), the best attempt for each.
+        """Return Z_plus (n, D), the best attempt for each rejected person in Z (n, D).
 
         Name the keyword-only arguments in `options`: they become options of each request.
         """
@@ -100,7 +111,7 @@ class Method(Plannable, BaseEstimator, ABC):
         raise UserError(f"{self._where('load')}: {type(self).__name__} has no _state and _restore")
 
     def _reason(self, Z: Array) -> np.ndarray:
-        """(n,) a code for why a row of Z could not be helped, if h rejects its recourse."""
+        """Return (n,) a code for why a row of Z has no recourse that h accepts."""
         return np.full(len(Z), "not-accepted", dtype=object)
 
     def propose(self, Z: Array, noise: KeyedNoise, n: int, **options: Any) -> Proposals:
@@ -119,7 +130,7 @@ class Method(Plannable, BaseEstimator, ABC):
     # ---- the verbs -------------------------------------------------------------------------------
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
-        """Learn from a table. y: the outcomes in the data; None: h's own decisions stand in."""
+        """Learn from a table. y: the outcomes in the data; None: h's own decisions are used."""
         self.fitted_ = False
         self.policy_: Policy | None = None
         schema = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
@@ -150,12 +161,12 @@ class Method(Plannable, BaseEstimator, ABC):
         return self
 
     def recourse(self, X: pd.DataFrame, *, rules: Any = None, **options: Any) -> pd.DataFrame:
-        """Return one row for each row of X: same index, columns and dtypes.
+        """Return one row for each row of X, with the same index, columns and dtypes.
 
-        People whom h accepts come back unchanged. `assess` measures whether the x_plus of the
-        others is valid; it is never encoded as NaN.
+        People whom h accepts are returned unchanged. The x_plus of the others may be invalid:
+        `assess` measures it. Invalid recourse is never encoded as NaN.
 
-        rules: on top of the schema's and of the policy that the model file keeps (GenRe and
+        rules: come on top of the schema's rules and of the policy in the model file (GenRe and
         NearestNeighbour). options: of this call, for methods that have any (GenRe: `lam`,
         `temperature`, `sigma`, `n_draws`, `safety`); None: as fitted.
         """
@@ -260,7 +271,7 @@ class Method(Plannable, BaseEstimator, ABC):
         return method
 
     def kept_rows(self) -> Array | None:
-        """(n, D) training rows of accepted people that a model file holds; None if it holds none.
+        """Return (n, D) training rows of accepted people that a model file holds, or None.
 
         Protected features are hidden in them.
         """
@@ -315,7 +326,14 @@ def _trained(method: Method, X: pd.DataFrame, y: Any, schema: Schema) -> Classif
 
 
 def role_warnings(problem: Problem, X: pd.DataFrame) -> list[str]:
-    """Return where h or the table do not keep to the roles that the schema states."""
+    """Return warnings about roles of the schema that h or the table contradicts.
+
+    >>> import pandas as pd
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> role_warnings(NearestNeighbour(lambda X: X["income"] / 80).fit(X).problem_, X)
+    []
+    """
     found = [
         f"{use.sentence}. It is protected: plans keep each person's own value, but the decision "
         "depends on it"
@@ -336,7 +354,14 @@ def _hide_protected(problem: Problem, Z: Array) -> Array:
 
 
 def long_frame(encoder: TableEncoder, X: pd.DataFrame, Z_plus: Array, name: str) -> pd.DataFrame:
-    """Return k rows of Z_plus for each row of X, as a table indexed (row, name)."""
+    """Return k rows of Z_plus for each row of X, as a table indexed (row, name).
+
+    >>> X = pd.DataFrame({"income": [10, 20]}, index=["a", "b"])
+    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
+    >>> table = long_frame(encoder, X, np.array([[0.0], [1.0], [0.0], [1.0]]), "draw")
+    >>> table["income"].to_dict()
+    {('a', 0): 10, ('a', 1): 20, ('b', 0): 10, ('b', 1): 20}
+    """
     k = len(Z_plus) // max(1, len(X))
     like = X.iloc[np.repeat(np.arange(len(X)), k)]
     table = encoder.decode(Z_plus, like=like)
@@ -345,6 +370,10 @@ def long_frame(encoder: TableEncoder, X: pd.DataFrame, Z_plus: Array, name: str)
 
 
 def long_index(X: pd.DataFrame, k: int, name: str) -> pd.MultiIndex:
-    """Return (row, name) for k of something for each row of X."""
+    """Return the index (row, name) for k rows for each row of X.
+
+    >>> long_index(pd.DataFrame(index=["a", "b"]), k=2, name="draw").tolist()
+    [('a', 0), ('a', 1), ('b', 0), ('b', 1)]
+    """
     places = np.tile(np.arange(k), len(X))
     return pd.MultiIndex.from_arrays([X.index.repeat(k), places], names=["row", name])

@@ -43,7 +43,7 @@ PAPER_PRESET: dict[str, Any] = {
 
 
 class GenRe(DensityMethod):
-    """Trains R_theta(x+ | x), then samples it and selects.
+    """Trains R_theta(x+ | x), draws samples from it and selects one of them.
 
         R(x+ | x)  ∝  exp(-lam * C(x, x+)) * P(x+ | favourable) * [x+ is valid]           (Eq. 5)
 
@@ -53,31 +53,39 @@ class GenRe(DensityMethod):
     Parameters
     ----------
     lam: how much a unit of cost weighs against plausibility. "any": one model for every lam from
-        0.5 to 10, told which at each request: `recourse(X, lam=2.5)`; 5 if not told. What is chosen
-        automatically is then chosen at 5.
+        0.5 to 10; each request can set it: `recourse(X, lam=2.5)`. The default is 5, and
+        automatic choices are then made at 5.
     gamma: how sure h must be of a training target, on the scale where 0.5 is h's cutoff; "auto":
         chosen on training rows without training a model.
     temperature, margin: of sampling and selection; "auto": chosen with the one model trained, on
-        held-out rejected training rows, by a judge that never saw what it scores.
+        held-out rejected training rows, by a judge that was not fitted on the rows it scores.
     n_draws: how many samples the selection chooses from.
     select: among the draws that h accepts with margin: "verified", the best expected Score by a
         verifier fitted on the training rows; "likelihood", the likeliest and cheapest. "paper":
-        the draw that h likes best.
-    cost_weight: extra price of cost in select="likelihood"; log R already holds -lam * C.
-    refine: move the drawn pairs towards x while the verifier lets them, before training; and the
-        x_plus selected likewise. False: the pairs of the paper.
-    retrieve: let the nearest targets compete with the draws where a verifier selects.
-    safety: from as cheap as possible (0) to as safe as possible (1): how much validity under noise
-        and the verifier's bars count in refining and selection.
-    clean: leave out of D+ what a judge that never saw it calls unlikely or outlying.
+        the draw with the highest score of h.
+    cost_weight: extra weight of cost in select="likelihood"; log R already contains -lam * C.
+    refine: move the drawn pairs towards x before training, as far as the verifier allows, and the
+        selected x_plus in the same way. False: the pairs of the paper.
+    retrieve: add the nearest targets to the draws if a verifier selects.
+    safety: from as cheap as possible (0) to as safe as possible (1): the weight of validity under
+        noise and of the verifier's thresholds in refining and selection.
+    clean: leave out of D+ the rows that a judge not fitted on them calls unlikely or outlying.
     sigma: noise added to sampled numbers, on the [0, 1] scale (Algorithm 2, line 6).
     bins, n_bins, keep: the choices of a number; keep is the choice "as x has it".
     top_k, max_targets: cuts that bound time and memory; the estimate is consistent only as both
-        grow, and `fit_report_` says what mass they lose. lam="any" needs no
-        top_k: it draws from all targets.
+        grow, and `fit_report_` shows the mass that they lose. lam="any" draws from all targets
+        and ignores top_k.
     sources: "labelled", rejected rows whose outcome was unfavourable too (the paper); "rejected",
         all rejected rows.
     net, training: sizes and speed; `PAPER_PRESET` holds the paper's.
+
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> quick = {"training": Training(steps=20, batch_size=16), "gamma": 0.6, "clean": False}
+    >>> plain = {"refine": False, "select": "paper", "temperature": 1.0, "margin": 0.5}
+    >>> method = GenRe(lambda X: X["income"] / 80, **quick, **plain).fit(X, X["income"] >= 40)
+    >>> method.assess(X.head(2), method.recourse(X.head(2)))["status"].tolist()
+    ['ok', 'ok']
     """
 
     _records: ClassVar[dict[str, type[Any]]] = {"net": NetConfig, "training": Training}

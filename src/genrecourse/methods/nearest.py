@@ -30,15 +30,21 @@ CANDIDATES = 64  # nearest targets that a verifier chooses from
 class NearestNeighbour(VerifiedMethod):
     """x+ = argmin C(x, x+) over training rows with h > gamma, immutables carried over.
 
-    The limit of GenRe's Q as lam grows, and the floor in each table: what does a model add to it?
-    It fails where accepted rows are outliers or mislabelled, since it copies them.
+    This is the limit of GenRe's Q as lam grows, and the baseline that shows what a model adds. It
+    fails if accepted rows are outliers or mislabelled, since it copies them.
 
-    gamma: how sure h must be of a row, on the scale where 0.5 is the cutoff; "auto" chooses it as
-        GenRe does, leaves out rows that a judge which never saw them calls invalid or outlying, and
-        lets the same verifier choose among the nearest.
-    labelled: only rows whose outcome was favourable too (the paper's D+).
-    refine: put back what x has wherever the verifier lets it, as GenRe does.
-    safety: from as cheap as possible (0) to as safe as possible (1), where a verifier is at work.
+    gamma: the score of h that a row must exceed, on the scale where 0.5 is the cutoff; "auto"
+        chooses it as GenRe does, leaves out rows that a judge not fitted on them calls invalid or
+        outlying, and lets the same verifier choose among the nearest rows.
+    labelled: use only rows with a favourable outcome (the paper's D+).
+    refine: restore x's values as far as the verifier allows, as GenRe does.
+    safety: from as cheap as possible (0) to as safe as possible (1), if a verifier is used.
+
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
+    >>> method.recourse(X.head(1)).to_dict("records")  # the row with an income of 41
+    [{'income': 41, 'debt': 39}]
     """
 
     options: ClassVar[tuple[str, ...]] = ("safety", "rules")

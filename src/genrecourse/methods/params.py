@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 
 def check_params(kind: type[Any], params: Mapping[str, Any]) -> None:
-    """Raise an error if the method has no such parameter; the error lists those it has."""
+    """Raise an error if the method has no such parameter; the error lists its parameters.
+
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> check_params(NearestNeighbour, {"gama": 0.7})
+    Traceback (most recent call last):
+    ...
+    genrecourse.errors.UserError: NearestNeighbour has no parameter ['gama'] (did you mean ...
+    """
     known = list(inspect.signature(kind.__init__).parameters)[1:]
     unknown = [name for name in params if name not in known]
     if unknown:
@@ -25,7 +32,11 @@ def check_params(kind: type[Any], params: Mapping[str, Any]) -> None:
 
 
 def pack_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as JSON values, without the schema and the classifier."""
+    """Return parameters as JSON values, without the schema and the classifier.
+
+    >>> pack_params({"gamma": 0.7, "schema": None, "classifier": None})
+    {'gamma': 0.7}
+    """
     plain = {name: value for name, value in params.items() if name not in ("schema", "classifier")}
     for name, value in plain.items():
         if is_dataclass(value) and not isinstance(value, type):
@@ -36,6 +47,17 @@ def pack_params(params: Mapping[str, Any]) -> dict[str, Any]:
 def unpack_params(
     packed: dict[str, Any], records: Mapping[str, type[Any]], schema: Schema, h: Classifier
 ) -> dict[str, Any]:
+    """Return the parameters that `pack_params` packed, with the schema and the classifier.
+
+    records: the parameters that are dataclasses, by name.
+
+    >>> from genrecourse.table.schema import Schema
+    >>> import pandas as pd
+    >>> packed = {"gamma": 0.7, "schema": False, "classifier": None}
+    >>> schema = Schema.infer(pd.DataFrame({"income": [1, 2]}))
+    >>> unpack_params(packed, {}, schema, Classifier(None))
+    {'gamma': 0.7, 'schema': None, 'classifier': None}
+    """
     params = {name: unpack(value) for name, value in packed.items()}
     params |= {name: kind(**params[name]) for name, kind in records.items()}
     params["schema"] = schema if params["schema"] else None

@@ -1,7 +1,7 @@
-"""What may be asked of a fitted method at each request, and what its values may be.
+"""Checks of the options that a fitted method takes at each request.
 
-None stands for "as fitted", so that a program can pass an option on without knowing whether its
-user has set it.
+None means "as fitted", so that a program can pass an option on without checking if its user has
+set it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 
 def check_lam(where: str, lam: Any) -> None:
-    """The `lam` that a method is made with: a number, or "any"."""
+    """Raise an error unless lam, a parameter of a method, is a number from 0 on or "any".
+
+    >>> check_lam("GenRe.fit", "any")  # no error
+    >>> check_lam("GenRe.fit", -1)
+    Traceback (most recent call last):
+    ...
+    genrecourse.errors.UserError: GenRe.fit: lam is -1; give a number from 0 on, or 'any'...
+    """
     if isinstance(lam, str):
         good = lam == "any"
     else:
@@ -31,13 +38,26 @@ def check_lam(where: str, lam: Any) -> None:
 
 
 def check_weight(where: str, lam: Any) -> None:
-    """A `lam` that is used when sampling, so that a request may bring its own."""
+    """Raise an error unless lam is a number from 0 on, for methods that use lam only in sampling.
+
+    >>> check_weight("TabSynQ.recourse", "any")
+    Traceback (most recent call last):
+    ...
+    genrecourse.errors.UserError: TabSynQ.recourse: lam is 'any'; it must be a number from 0 on
+    """
     if not (is_number(lam) and lam >= 0):
         raise UserError(f"{where}: lam is {lam!r}; it must be a number from 0 on")
 
 
 def check_request(where: str, request: Mapping[str, Any], fitted: Lam) -> None:
-    """Refuse values that mean nothing. `fitted`: the lam that the model was trained with."""
+    """Raise an error if an option has an invalid value. fitted: the lam of the fitted model.
+
+    >>> check_request("GenRe.recourse", {"lam": 2.5, "n_draws": None}, fitted="any")  # no error
+    >>> check_request("GenRe.recourse", {"n_draws": 0}, fitted=5.0)
+    Traceback (most recent call last):
+    ...
+    genrecourse.errors.UserError: GenRe.recourse: n_draws is 0; it must be a whole number from 1 on
+    """
     if request.get("lam") is not None:
         _check_lam_asked(where, request["lam"], fitted)
     for name, (needed, is_good) in _NEEDED.items():

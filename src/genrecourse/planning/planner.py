@@ -18,7 +18,6 @@ from genrecourse.model.settings import check_settings
 from genrecourse.planning.guarantee import Candidates, PlanChecker, make_plans
 from genrecourse.planning.plans import Change, Plan, Plans
 from genrecourse.planning.promise import DELTA, ThresholdTest, check_promise, choose
-from genrecourse.planning.promised import Promise
 from genrecourse.planning.proposer import Proposals, Proposer
 from genrecourse.planning.robustness import imprecise, retrained
 from genrecourse.planning.wording import Wording, english
@@ -33,6 +32,7 @@ from genrecourse.trust.refine import fewest
 from genrecourse.trust.score import Scored, expected_score
 
 if TYPE_CHECKING:
+    from genrecourse.planning.promised import Promise
     from genrecourse.rules.problem import Problem
 
 FEWEST = 3  # plans whose changes are undone at least, if the fewest changes are asked for
