@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(?:python|toml)\n(.*?)^```$", re.M | re.S)
 EDIT = re.compile(r'# in (\S+), (below|above) the line that starts with "(.+)"\n')
 NEW_FILE = re.compile(r"# in a new file (\S+)\n")
