@@ -261,7 +261,7 @@ def asked_noise(method: NearestNeighbour, z: Array, z_plus: Array) -> float:
             gone = block.has_flag and row[0, block.stop - 1] > 0.5
             if block.n_levels == 0 and not gone:
                 row[0, block.start] += NOISE_SCALE * shift[k, block.start]
-        accepted += int(method.problem_.confidence_derived(row)[0] > 0.5)
+        accepted += int(method.problem_.confidence(row)[0] > 0.5)
     return accepted / N_NOISE
 
 
