@@ -34,11 +34,12 @@ $(STAMP): $(RUNTIME)
 	$(INSTALL) -e '.[dev]'
 	touch $@
 
-lint: $(STAMP) ## ruff, mypy, and who may import whom
+lint: $(STAMP) ## ruff, mypy, who may import whom, and the limits of scripts/house.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/house.py --check
 
 # One process a core, each with one thread: quicker than one process with many.
 test: lint ## lint, then every test

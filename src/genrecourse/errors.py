@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
-# sub-packages that call `fit` for somebody: a warning may name a line of theirs
+# front ends that call `fit` for a user: a warning may name a line of theirs
 CALLERS = ("apps", "advice", "auditing", "reports", "evaluation")
 
 
@@ -66,6 +66,15 @@ def stacklevel_of_caller() -> int:
     """Return the `stacklevel` at which a warning names the line that called the library.
 
     The library's own front ends count as callers.
+
+    Examples:
+        >>> def library_function():
+        ...     warnings.warn("few rows", stacklevel=stacklevel_of_caller())
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     library_function()
+        >>> str(caught[0].message)
+        'few rows'
     """
     level, frame = 1, sys._getframe(1)
     while frame.f_back and _is_inside(frame.f_globals.get("__name__", "")):
@@ -79,10 +88,17 @@ def _is_inside(module: str) -> bool:
 
 @contextmanager
 def own_warnings() -> Iterator[list[str]]:
-    """Collects the warnings that this package raises inside the block, each text once.
+    """Collect the warnings that this package raises inside the block, each text once.
 
-    The list is filled when the block ends. Warnings of other packages are dropped: a front end has
-    nothing to say about them.
+    The list is filled when the block ends. Warnings of other packages are dropped, since a user of
+    a front end cannot act on them.
+
+    Examples:
+        >>> with own_warnings() as notes:
+        ...     warnings.warn_explicit("few rows", UserWarning, __file__, lineno=1)
+        ...     warnings.warn_explicit("slow", UserWarning, "elsewhere.py", lineno=1)
+        >>> notes
+        ['few rows']
     """
     package, notes = Path(__file__).parent, list[str]()
     with warnings.catch_warnings(record=True) as caught:

@@ -415,7 +415,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "a folder": (lambda: run("schema", _folder("x.csv"), "-o", "s.json"), "is a folder"),
     "not a table": (lambda: run("schema", _text("t.xlsx", "?"), "-o", "s"), "should end in .csv"),
     "empty file": (lambda: run("schema", _text("t.csv", ""), "-o", "s.json"), "is empty"),
-    "header alone": (lambda: run("schema", _text("t.csv", "a,b\n"), "-o", "s"), "and no rows"),
+    "header alone": (lambda: run("schema", _text("t.csv", "a,b\n"), "-o", "s"), "but no rows"),
     "binary file": (lambda: run("schema", _binary("t.csv"), "-o", "s.json"), "is not a csv table"),
     "not UTF-8": (
         lambda: run("schema", _text("t.csv", "town\nMünchen\n", "latin-1"), "-o", "s.json"),
@@ -474,7 +474,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         "odd_three fails with ModuleNotFoundError: No module named 'nomodule'",
     ),
     "a command of an earlier version": (
-        lambda: run("plans", "model", "people.csv", "-o", "plans.csv"),
+        lambda: run("recourse", "model", "people.csv", "-o", "plans.csv"),
         "no command 'recourse' (did you mean 'plans'?); there are demo, ",
     ),
     "a command misspelt": (
@@ -493,7 +493,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     # before a model is even looked for: nothing is refused after all the work
     "plans of an unknown kind": (
         lambda: run("plans", "nothing", "none.csv", "-o", "plans.xlsx"),
-        "plans.xlsx should end in .json, .html, .csv or .parquet",
+        "plans.xlsx: its name should end in .json, .html, .csv or .parquet",
     ),
     "plans into no folder": (
         lambda: run("plans", "nothing", "none.csv", "-o", "far/plans.csv"),

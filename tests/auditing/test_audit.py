@@ -22,17 +22,17 @@ from genrecourse import Schema, UserError, load
 from genrecourse.auditing import Audit, audit
 from genrecourse.auditing.discretion import find_hidden
 from genrecourse.auditing.groups import Group, find_groups
-from genrecourse.auditing.measures import METRICS, learned_from
+from genrecourse.auditing.measures import METRICS, Measuring
 from genrecourse.auditing.resampling import Bootstrap, difference, interval
 from genrecourse.auditing.result import COLUMNS, LEARNED, NO_CAUSE, _differences, written
 from genrecourse.evaluation.checks import Example, example_score, make_example
-from genrecourse.evaluation.metrics import N_NOISE, NOISE_SEED
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.planning.plans import Plan
 from genrecourse.reports.plots import short
 from genrecourse.table.encoding import Array
 from genrecourse.table.noise import NOISE_SCALE, KeyedNoise
+from genrecourse.trust.imprecise import N_NOISE, NOISE_SEED
 
 SCRIPT = "<script>alert('x')</script>"
 
@@ -169,8 +169,9 @@ def test_a_stored_model_still_knows_whom_it_learned_from(
     nearest.save(tmp_path / "model")
     again = load(tmp_path / "model", example_score)
     X = people[again.schema_.names]
-    assert learned_from(again, X)
-    assert not learned_from(again, X.iloc[::2])  # half of them: too few to be sure
+    measuring = Measuring("nnr", again.problem_, again.plans, again.assess)
+    assert measuring.learned_from(X)
+    assert not measuring.learned_from(X.iloc[::2])  # half of them: too few to be sure
 
 
 def test_the_same_people_give_the_same_audit(toy: Method, found: Audit) -> None:
@@ -260,7 +261,7 @@ def asked_noise(method: NearestNeighbour, z: Array, z_plus: Array) -> float:
             gone = block.has_flag and row[0, block.stop - 1] > 0.5
             if block.n_levels == 0 and not gone:
                 row[0, block.start] += NOISE_SCALE * shift[k, block.start]
-        accepted += int(method._settled_confidence(row)[0] > 0.5)
+        accepted += int(method.problem_.confidence_derived(row)[0] > 0.5)
     return accepted / N_NOISE
 
 

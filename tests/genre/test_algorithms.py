@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from genrecourse import methods
+from genrecourse.genre import fit as fit_module
 from genrecourse.genre.density import RecourseDensity
+from genrecourse.genre.fit import Training
 from genrecourse.genre.model import RecourseNet
-from genrecourse.genre.pairs import Pairs, Targets
+from genrecourse.genre.pairs import Pairs, make_pairs
 from genrecourse.genre.sample import sample
-from genrecourse.methods.genre import Training
+from genrecourse.genre.targets import Targets
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
 from tests.support.equations import PEOPLE, credit, credit_genre, credit_score, toy
@@ -24,16 +25,15 @@ def test_sources_and_targets_are_those_of_the_paper(monkeypatch: pytest.MonkeyPa
     X, y = credit()
     h = credit_score(X)
     seen: list[tuple[np.ndarray, Targets]] = []
-    real = methods._genre_pairs.make_pairs
 
     def spy(Z: np.ndarray, F: np.ndarray, targets: Targets, *rest: Any, **named: Any) -> Pairs:
         seen.append((F, targets))
-        return real(Z, F, targets, *rest, **named)
+        return make_pairs(Z, F, targets, *rest, **named)
 
     def rows(*tables: np.ndarray) -> list[tuple[float, ...]]:
         return sorted(map(tuple, np.concatenate(tables).round(9).tolist()))
 
-    monkeypatch.setattr(methods._genre_pairs, "make_pairs", spy)
+    monkeypatch.setattr(fit_module, "make_pairs", spy)
     for sources in ("labelled", "rejected"):
         seen.clear()
         method = credit_genre(sources=sources).fit(X, y)

@@ -16,7 +16,8 @@ from genrecourse.errors import UserError
 from genrecourse.evaluation.checks import Example, broken_rules, example_score, make_example
 from genrecourse.genre.any_lam import LAM_RANGE, USUAL_LAM
 from genrecourse.genre.model import NetConfig
-from genrecourse.genre.pairs import lost_by_cap, make_targets
+from genrecourse.genre.pairs import lost_by_cap
+from genrecourse.genre.targets import make_targets
 from genrecourse.methods.genre import GenRe, Training
 from genrecourse.methods.nearest import NearestNeighbour
 
@@ -165,6 +166,8 @@ def test_a_model_of_one_lam_knows_no_other(example: Example, one_lam: GenRe) -> 
 
 
 class WithoutOptions(NearestNeighbour):
+    options = ()
+
     def _recourse(self, Z: Any, noise: Any) -> Any:  # type: ignore[override]
         return Z
 
@@ -239,7 +242,7 @@ def test_the_report_says_what_a_cap_on_the_targets_loses(example: Example) -> No
     targets = make_targets(Z[found], F[found], rules, capped.n_bins)
     lost = [
         lost_by_cap(
-            Z[fitted][:256], F[fitted][:256], targets, kept, capped.problem_.encoder, rules, lam
+            Z[fitted][:256], F[fitted][:256], targets, kept, rules, capped.problem_.cost, lam
         )
         for lam in LAM_RANGE
     ]

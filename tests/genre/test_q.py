@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from genrecourse.genre import pairs as pairs_module
-from genrecourse.genre.pairs import blocks, lost_by_cap, q_weights
+from genrecourse.genre.pairs import cost_blocks, lost_by_cap, q_weights
 from tests.support.equations import (
     assert_frequencies,
     dense,
@@ -98,8 +98,8 @@ def test_the_size_of_a_block_changes_nothing(entries: int, monkeypatch: pytest.M
     whole = case.pairs(2.0, 10)
     monkeypatch.setattr(pairs_module, "BLOCK_ENTRIES", entries)
     n = case.n_sources
-    for rows, members, costs in blocks(
-        case.Z[:n], case.F[:n], case.targets, case.encoder, case.rules
+    for rows, members, costs in cost_blocks(
+        case.Z[:n], case.F[:n], case.targets, case.rules, case.cost
     ):
         assert costs.shape == (len(rows), len(members))
         assert costs.numel() <= entries or len(rows) == 1
@@ -158,7 +158,7 @@ def test_lost_by_cap_equals_plain_loops(seed: int) -> None:
     reachable = np.isfinite(costs).any(axis=1)
     assert not reachable.all()  # who has no target counts neither way
     n = case.n_sources
-    lost = lost_by_cap(case.Z[:n], case.F[:n], case.targets, kept, case.encoder, case.rules, lam)
+    lost = lost_by_cap(case.Z[:n], case.F[:n], case.targets, kept, case.rules, case.cost, lam)
     assert lost == pytest.approx(q[reachable][:, ~kept].sum(axis=1).mean(), abs=1e-9)
     assert lost > 0.01
 
@@ -185,7 +185,9 @@ MEMORY_SCRIPT = """
 import numpy as np, pandas as pd
 from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import TableEncoder
-from genrecourse.genre.pairs import make_pairs, make_targets
+from genrecourse.table.cost import Cost
+from genrecourse.genre.pairs import make_pairs
+from genrecourse.genre.targets import make_targets
 from genrecourse.table.schema import Schema
 
 def megabytes(field):
@@ -199,12 +201,12 @@ X = pd.DataFrame(numbers | levels)
 X.loc[:9, "c0"] = "alone"  # ten sources without a target: the last copy that is made
 schema = Schema.infer(X, immutable=["c0", "c1"]).with_feature("n0", direction="increase")
 encoder = TableEncoder(schema).fit(X)
-rules, F = RuleBook.of_schema(encoder), encoder.features(X)
+rules, cost, F = RuleBook.of_schema(encoder), Cost(encoder), encoder.features(X)
 Z = encoder.from_features(F)
 targets = make_targets(Z[n:], F[n:], rules, 50)
-make_pairs(Z[:50], F[:50], targets, encoder, rules, lam=5.0, top_k=1000)  # loads what it needs
+make_pairs(Z[:50], F[:50], targets, rules, cost, lam=5.0, top_k=1000)  # loads what it needs
 before = megabytes("VmRSS")
-pairs = make_pairs(Z[:n], F[:n], targets, encoder, rules, lam=5.0, top_k=1000)
+pairs = make_pairs(Z[:n], F[:n], targets, rules, cost, lam=5.0, top_k=1000)
 assert n - 100 < len(pairs) <= n - 10 and pairs.index.shape[1] == 1000
 print(megabytes("VmHWM") - before)
 """

@@ -203,17 +203,6 @@ def test_draws_do_not_depend_on_neighbours_order_or_chunks(
     np.testing.assert_allclose(other.log_prob, whole.log_prob, atol=1e-5)
 
 
-@pytest.mark.parametrize("sigma", [0.0, 0.05])
-def test_first_draw_continues_the_stream(mixed: tuple[Case, RecourseDensity], sigma: float) -> None:
-    case, density = mixed
-    settings: dict[str, Any] = {"temperature": 1.0, "noise": KeyedNoise(11), "sigma": sigma}
-    whole = sample(density, case.F[:10], 12, **settings)
-    first = sample(density, case.F[:10], 6, **settings)
-    second = sample(density, case.F[:10], 6, **settings, first_draw=6)
-    np.testing.assert_array_equal(np.concatenate([first.F, second.F], axis=1), whole.F)
-    assert (first.F != second.F).any()
-
-
 def test_another_seed_or_person_gets_other_noise() -> None:
     it = toy()
     F = np.concatenate([it.x(2.0, "u", "p"), it.x(2.0, "v", "p")])

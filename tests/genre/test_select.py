@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from genrecourse import methods
-from genrecourse.genre.model import NetConfig
-from genrecourse.genre.select import SHORTLIST, expected_score, select
+from genrecourse.genre.model import PAPER, NetConfig
+from genrecourse.genre.select import select
+from genrecourse.methods.genre import PAPER_PRESET
+from genrecourse.trust.score import REJECTED, SHORTLIST, Scored, expected_score
 from genrecourse.trust.verifier import Verifier
 from tests.support.equations import credit, credit_genre, credit_score
 
@@ -66,11 +67,13 @@ VALID = np.array([[0.2, 0.9, 0.9, 1.0], [0.9, 0.3, 0.9, 0.9], [1.0, 1.0, 0.1, 0.
 PLAUSIBLE = np.array([[1.0, 0.5, 0.4, 1.0], [1.0, 0.3, 1.0, 1.0], [1.0, 1.0, 0.1, 1.0]])
 
 
-def _verified(margin: float, n_features: int = 2, plausible: np.ndarray = PLAUSIBLE) -> list[int]:
-    rows = np.stack([VALID, plausible], axis=-1)
-    score = expected_score(
-        rows, CONFIDENCE, PRICE, _KnownVerifier(), n_features=n_features, margin=margin, safety=0.5
-    )
+def _scored(Z: np.ndarray, confidence: np.ndarray, cost: np.ndarray, n_features: int = 2) -> Scored:
+    return Scored(np.zeros((*cost.shape, n_features)), Z, confidence, cost)
+
+
+def _verified(margin: float, n_features: int = 2) -> list[int]:
+    found = _scored(np.stack([VALID, PLAUSIBLE], axis=-1), CONFIDENCE, PRICE, n_features)
+    score = expected_score(found, _KnownVerifier(), safety=0.5, margin=margin)
     return score.argmax(axis=1).tolist()
 
 
@@ -85,10 +88,21 @@ def test_selection_by_expected_score() -> None:
 
 
 def test_selection_with_nothing_accepted_takes_the_highest_h() -> None:
-    rows = np.stack([VALID, PLAUSIBLE], axis=-1)
-    h = CONFIDENCE / 2
-    score = expected_score(rows, h, PRICE, _KnownVerifier(), n_features=2, margin=0.5, safety=0.5)
-    assert score.argmax(axis=1).tolist() == h.argmax(axis=1).tolist()
+    rows, h = np.stack([VALID, PLAUSIBLE], axis=-1), CONFIDENCE / 2
+    score = expected_score(_scored(rows, h, PRICE), _KnownVerifier(), safety=0.5)
+    # so far down that every candidate that h accepts comes first, another row's included
+    assert REJECTED == 10
+    np.testing.assert_allclose(score, h - 10)
+
+
+def test_the_expected_score_without_a_verifier_is_h_less_the_cost() -> None:
+    found = _scored(np.zeros((3, 4, 2)), CONFIDENCE, PRICE)
+    expected = [
+        [0.9 - 0.05, 0.7 - 0.45, 0.65 - 0.1, 0.2 - 10],
+        [0.4 - 10, 0.55 - 0.1, 0.1 - 10, 0.5 - 10],  # at the cutoff is not above it
+        [0.3 - 10, 0.2 - 10, 0.6001 - 0.25, 0.6],
+    ]
+    np.testing.assert_allclose(expected_score(found, None, safety=0.5), expected)
 
 
 def test_selection_counts_robustness() -> None:
@@ -98,9 +112,8 @@ def test_selection_counts_robustness() -> None:
     rows = np.stack([ones, ones, robust, steady], axis=-1)
 
     def pick(safety: float) -> int:
-        verifier = _KnownVerifier()
-        score = expected_score(rows, ones, price, verifier, n_features=1, margin=0.5, safety=safety)
-        return int(score.argmax())
+        found = _scored(rows, ones, price, n_features=1)
+        return int(expected_score(found, _KnownVerifier(), safety=safety).argmax())
 
     # 2 - 3 * 0.1 + s * 0.9, 2 - 0.2 + s * 0.5, 2 - 0.4 + s * 0.9: the first lacks 0.1 of a copy
     assert pick(safety=0.0) == 1
@@ -120,7 +133,7 @@ def test_selection_looks_at_a_short_list_of_distinct_draws() -> None:
     verifier = _KnownVerifier()
     rows = np.stack([valid, plausible], axis=-1)
     ones, free = np.full((1, n), 0.9), np.zeros((1, n))
-    score = expected_score(rows, ones, free, verifier, n_features=1, margin=0.5, safety=0.5)
+    score = expected_score(_scored(rows, ones, free), verifier, safety=0.5)
     assert score.argmax() == last
     assert np.isfinite(score).sum() == SHORTLIST
     assert verifier.asked == [SHORTLIST]
@@ -148,9 +161,9 @@ def test_genre_selects_what_its_own_draws_offer() -> None:
 
 def test_the_papers_settings_are_the_papers() -> None:
     """temperature divides where the paper's tau multiplies: tau = 10 is temperature 0.1."""
-    paper = replace(methods.genre.PAPER, dropout=0.1)
+    paper = replace(PAPER, dropout=0.1)
     assert paper == NetConfig(32, 8, 32, 16, 16, 0.1)
-    preset = methods.genre.PAPER_PRESET
+    preset = PAPER_PRESET
     assert preset["temperature"] == pytest.approx(1 / 10)
     assert (preset["gamma"], preset["n_draws"], preset["select"]) == (0.7, 10, "paper")
     assert (preset["bins"], preset["keep"]) == ("uniform", False)

@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 
 from genrecourse.genre import pairs as pairs_module
-from genrecourse.genre.pairs import blocks, make_targets, q_weights
+from genrecourse.genre.pairs import cost_blocks, q_weights
+from genrecourse.genre.targets import make_targets
 from genrecourse.rules.book import RuleBook
+from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Feature, Schema
 from tests.support.equations import N_BINS
@@ -60,7 +62,7 @@ def _expected_under_q(rows: np.ndarray, encoder: TableEncoder) -> np.ndarray:
     rules = RuleBook.of_schema(encoder)
     targets = make_targets(rows, rows, rules, N_BINS)
     x = KNOWN_X[None, :]
-    ((_, members, costs),) = blocks(x, x, targets, encoder, rules)
+    ((_, members, costs),) = cost_blocks(x, x, targets, rules, Cost(encoder))
     q = q_weights(costs, KNOWN_LAM)[0].numpy()
     return np.array([*(q @ rows[members]), q @ costs[0].numpy()])
 

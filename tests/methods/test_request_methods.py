@@ -13,9 +13,11 @@ from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.rules.book import RuleBook
 from genrecourse.rules.kinds import Rules
 from genrecourse.rules.requests import request_book
+from genrecourse.table.cost import Cost
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.refine import refine
 from tests.support.toys import read_loans
+from tests.trust.test_refine import ENCODER, _Known
 
 PEOPLE_RULES: list[Any] = [
     {"lock": "debt"},
@@ -158,8 +160,6 @@ def test_a_method_that_knows_no_rules_refuses_them() -> None:
 
 
 def test_refining_puts_nothing_back_that_a_relation_forbids() -> None:
-    from tests.trust.test_refine import ENCODER, _Known
-
     table = pd.DataFrame({"x0": [0.0], "x1": [0.0], "x2": [0.0], "c": ["a"]})
     x, x_plus = np.zeros((1, 4)), np.array([[0.9, 0.5, 0.4, 0.0]])
     # the dearest change is tried first, and once only: the relation holds x0, or nothing does
@@ -167,5 +167,5 @@ def test_refining_puts_nothing_back_that_a_relation_forbids() -> None:
     for rule, expected in cases.items():
         request = request_book({"relations": rule}, RuleBook.of_schema(ENCODER), table)
         always = lambda Z: np.ones(len(Z))  # noqa: E731
-        found = refine(x, x_plus, _Known(), always, ENCODER, 0.5, request)
+        found = refine(x, x_plus, _Known(), always, ENCODER, Cost(ENCODER), 0.5, request)
         assert found[0].tolist() == expected, rule

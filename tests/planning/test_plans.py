@@ -32,7 +32,7 @@ from genrecourse.planning.plans import (
     in_words,
     score_words,
 )
-from genrecourse.planning.promise import Promise
+from genrecourse.planning.promised import Promise
 from genrecourse.planning.wording import Wording, english
 from genrecourse.reports.console import _plan, panel
 from genrecourse.table.schema import Feature, Schema

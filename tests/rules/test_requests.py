@@ -14,8 +14,8 @@ import pytest
 from pydantic import ValidationError
 
 from genrecourse.errors import UserError
-from genrecourse.rules.book import RuleBook
-from genrecourse.rules.kinds import Rules
+from genrecourse.rules.book import RuleBook, split_by_rules
+from genrecourse.rules.kinds import KINDS, Rules
 from genrecourse.rules.relations import Possible, parse_relation
 from genrecourse.rules.requests import request_book
 from genrecourse.rules.stated import PersonalRules, read_rules
@@ -504,3 +504,65 @@ def test_cost_is_the_librarys() -> None:
     F[::3, 7] = np.nan
     expected = Cost(ENCODER)(ENCODER.from_features(F), ENCODER.from_features(F_plus))
     assert np.allclose(request.cost(F, F_plus), expected)
+
+
+# ---- one rule book ----------------------------------------------------------------------------
+
+
+def test_each_field_of_the_rules_has_one_kind() -> None:
+    assert sorted(kind.field for kind in KINDS) == sorted(Rules.model_fields)
+
+
+IN_BOTH = [
+    ("income", {"range": (20.0, 60.0)}, Rules(ranges={"income": (20, 60)})),
+    ("income", {"range": (20.0, np.inf)}, Rules(ranges={"income": (20, None)})),
+    ("income", {"direction": "increase"}, Rules(increase="income")),
+    ("grade", {"direction": "decrease"}, Rules(decrease="grade")),
+    ("income", {"max_step": 10.0}, Rules(max_step={"income": 10})),
+    ("score", {"max_step": 2.0}, Rules(max_step={"score": 2})),
+    ("score", {"direction": "decrease"}, Rules(decrease="score")),
+    ("grade", {"role": "immutable"}, Rules(lock="grade")),
+]
+
+
+@pytest.mark.parametrize(("name", "fields", "rules"), IN_BOTH)
+def test_a_rule_means_the_same_in_the_schema_and_in_a_request(
+    name: str, fields: dict[str, Any], rules: Rules
+) -> None:
+    free = Schema(features=tuple(f.model_copy(update={"range": None}) for f in SCHEMA))
+    ruled = RuleBook.of_schema(TableEncoder(free.with_feature(name, **fields)).fit(TABLE))
+    j, encoder = free.names.index(name), TableEncoder(free).fit(TABLE)
+    values = np.array(
+        [0, 1, 2, np.nan] if free[name].is_category else [*np.arange(11) / 10, np.nan]
+    )
+    X = people(*[START] * len(values))
+    asked = request_book(rules, RuleBook.of_schema(encoder), X, np.zeros(len(X), dtype=bool))
+    moves = values[:, None], values[None, :]
+    assert not ruled.allowed(j, *moves).all()
+    np.testing.assert_array_equal(asked.allowed(j, *moves), ruled.allowed(j, *moves))
+    np.testing.assert_array_equal(
+        asked.clip(*(np.tile(v[:, None], len(free)) for v in (values, values[::-1])))[:, j],
+        ruled.clip(*(np.tile(v[:, None], len(free)) for v in (values, values[::-1])))[:, j],
+    )
+    if not free[name].is_category:
+        low, high = asked.reach(j, values)
+        expected = ruled.reach(j, values)
+        can = expected[0] <= expected[1]
+        np.testing.assert_array_equal(low <= high, can)
+        np.testing.assert_allclose(low[can], expected[0][can])
+        np.testing.assert_allclose(high[can], expected[1][can])
+
+
+@pytest.mark.parametrize("group", [[0, 1, 1, 0], [1, 1, 1, 1]])
+def test_take_gives_each_row_its_own_rules(group: list[int]) -> None:
+    X = people(START, START, index=["a", "b"])
+    sets = {"a": Rules(lock="income", relations="late-90 <= 3"), "b": Rules(max_cost=0.5)}
+    book = compiled(sets, X).take(group)
+    assert book.locked[:, 0].tolist() == [i == 0 for i in group]
+    assert book.max_cost.tolist() == [np.inf if i == 0 else 0.5 for i in group]
+    assert [relation.text for relation in book.relations] == (
+        ["late-90 <= 3"] if 0 in group else []
+    )
+    assert book.applies.shape == (4, len(book.relations))
+    assert split_by_rules(book, np.array([2, 3]))[0][0].tolist() == [0, 1]
+    assert split_by_rules(RULES, np.array([2, 3]))[0][1] is None

@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 
 from genrecourse import Classifier, GenRe, NearestNeighbour, Schema, UserError, load
-from genrecourse.auditing.measures import measure
+from genrecourse.auditing.measures import Measured, Measuring
 from genrecourse.evaluation.checks import broken_rules
+from genrecourse.methods.base import Method
 from genrecourse.methods.growing_spheres import GrowingSpheres
 from genrecourse.model.classifier import MLPConfig, fit_mlp
 from genrecourse.rules.book import RuleBook
@@ -234,6 +235,18 @@ def test_rules_of_a_request_bind_what_follows() -> None:
         np.testing.assert_array_equal(request.feasible(F, F_plus), kept | stays)
 
 
+def test_a_plan_does_not_break_a_relation_that_only_time_breaks() -> None:
+    """Everyone who acts is a year older; only a plan that changes hours has to keep the rule."""
+    oldest = X[X["age"] == X["age"].max()]
+    limit = f"if hours > 0 then age <= {oldest['age'].max()}"
+    F = ENCODER.features(oldest)
+    request = request_book({"relations": [limit]}, RULES, oldest)
+    for changes, kept in (({"debt": 70.0}, True), ({"hours": 70}, False)):
+        F_plus = RULES.with_derived(F, ENCODER.features(oldest.assign(**changes)))
+        assert (F_plus[:, 2] > F[:, 2]).all()
+        assert request.feasible(F, F_plus).tolist() == [kept] * len(oldest)
+
+
 # ---- schemas that make no sense --------------------------------------------------------------
 
 
@@ -337,6 +350,12 @@ def fitted(kind: Any, h: Any = score, **params: Any) -> Any:
         return kind(h, SCHEMA, **params).fit(X, (score(X) > 0.5).astype(int))
 
 
+def measured(method: Method, people: pd.DataFrame) -> Measured:
+    """What an audit measures."""
+    how = (method.problem_, method.plans, method.assess, method.verifier_, method.kept_rows())
+    return Measuring(type(method).__name__, *how).measure(people, {})
+
+
 @pytest.fixture(scope="module")
 def genre() -> GenRe:
     return fitted(GenRe, **GenRe._test_params())
@@ -400,7 +419,7 @@ def test_what_is_protected_decides_no_plan(genre: GenRe) -> None:
 def test_what_is_protected_decides_nothing_that_an_audit_measures() -> None:
     """Every number of everybody, also what copies of h say, and whose row a plan copies."""
     method = fitted(NearestNeighbour, gamma="auto")
-    first, second = measure(method, PEOPLE, {}), measure(method, FLIPPED, {})
+    first, second = measured(method, PEOPLE), measured(method, FLIPPED)
     assert first.values.keys() == second.values.keys() >= {"robust", "noise", "training_row"}
     for name, values in first.values.items():
         np.testing.assert_array_equal(values, second.values[name], err_msg=name)
@@ -415,7 +434,7 @@ def test_a_copy_of_a_training_row_is_one_whatever_its_sex() -> None:
         return np.where(X["hours"] - X["debt"] > 20, 0.9, 0.1)
 
     method = NearestNeighbour(h, schema).fit(X[columns])
-    told = measure(method, PEOPLE[columns], {}).values["training_row"]
+    told = measured(method, PEOPLE[columns]).values["training_row"]
     assert (told[~np.isnan(told)] == 1).all()
     assert (~np.isnan(told)).sum() > 5
 

@@ -11,6 +11,7 @@ import pytest
 from genrecourse import METHODS, GenRe
 from genrecourse.planning.binomial import Share
 from genrecourse.planning.plans import Plan
+from genrecourse.planning.wording import english
 from scripts import write_readme_plan, write_results
 
 
@@ -56,3 +57,11 @@ def test_the_plan_of_the_readme_keeps_the_policy(monkeypatch: pytest.MonkeyPatch
     assert "credit_history" not in found["text"]
     assert "personal_status_sex" not in found["text"]
     json.dumps(found)
+
+
+@pytest.mark.parametrize("sentence", ["plan.purpose", "plan.retrained", "plan.imprecise"])
+def test_the_plan_of_the_readme_has_the_wording_of_the_library(sentence: str) -> None:
+    """If this fails, the wording has changed: run python -m scripts.write_readme_plan."""
+    text = json.loads(write_results.PLAN.read_text(encoding="utf-8"))["text"]
+    words = english()(sentence, **dict.fromkeys(("k", "n", "low", "high"), "|"))
+    assert [part for part in words.split("|") if part not in text] == []

@@ -22,10 +22,12 @@ from genrecourse.genre.any_lam import AnyLamPairs, make_any_lam_pairs
 from genrecourse.genre.bins import Bins, make_bins
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.model import NetConfig, RecourseNet, make_knots
-from genrecourse.genre.pairs import Pairs, make_pairs, make_targets
+from genrecourse.genre.pairs import Pairs, make_pairs
+from genrecourse.genre.targets import make_targets
 from genrecourse.methods.genre import GenRe, Training
 from genrecourse.model.training import TrainingPlan, train
 from genrecourse.rules.book import RuleBook
+from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Feature, Schema
 
@@ -46,7 +48,7 @@ class Case:
 
     def __post_init__(self) -> None:
         self.encoder = TableEncoder(self.schema).fit(self.X)
-        self.rules = RuleBook.of_schema(self.encoder)
+        self.rules, self.cost = RuleBook.of_schema(self.encoder), Cost(self.encoder)
         self.F = self.encoder.features(self.X)
         self.Z = self.encoder.from_features(self.F)
         self.targets = make_targets(
@@ -56,7 +58,7 @@ class Case:
     def pairs(self, lam: float, top_k: int) -> Pairs:
         n = self.n_sources
         return make_pairs(
-            self.Z[:n], self.F[:n], self.targets, self.encoder, self.rules, lam=lam, top_k=top_k
+            self.Z[:n], self.F[:n], self.targets, self.rules, self.cost, lam=lam, top_k=top_k
         )
 
     @cached_property
@@ -213,7 +215,7 @@ LAMS = (0.5, 1.0, 2.5, 5.0, 10.0)
 
 def any_lam_pairs(case: Case, n_draws: int, seed: int = 0) -> AnyLamPairs:
     n, rng = case.n_sources, np.random.default_rng(seed)
-    known = (case.Z[:n], case.F[:n], case.targets, case.encoder, case.rules)
+    known = (case.Z[:n], case.F[:n], case.targets, case.rules, case.cost)
     return make_any_lam_pairs(*known, n_draws=n_draws, rng=rng)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Feature, Schema
 from genrecourse.trust.refine import GIVE, fewest, refine
@@ -19,6 +20,7 @@ LEVELS = Feature(name="c", kind="category", categories=("a", "b"))
 SCHEMA = Schema(features=(*NUMBERS, LEVELS))
 TABLE = pd.DataFrame({f"x{j}": [0.0, 1.0] for j in range(N)} | {"c": ["a", "b"]})
 ENCODER = TableEncoder(SCHEMA).fit(TABLE)
+COST = Cost(ENCODER)
 X = np.zeros((1, N + 1))
 
 
@@ -47,7 +49,7 @@ class _Known(Verifier):
 
 def _refined(x_plus: list[float], confidence: Any = None, safety: float = 0.5, **known: Any) -> Any:
     h = confidence or (lambda Z: np.ones(len(Z)))
-    found = refine(X, np.array([x_plus]), _Known(**known), h, ENCODER, safety)
+    found = refine(X, np.array([x_plus]), _Known(**known), h, ENCODER, COST, safety)
     return found[0].tolist()
 
 
@@ -97,7 +99,7 @@ def test_safety_raises_the_bars() -> None:
 
 
 def test_nobody_to_refine() -> None:
-    assert refine(X[:0], X[:0], _Known(), np.ones, ENCODER, 0.5).shape == (0, N + 1)
+    assert refine(X[:0], X[:0], _Known(), np.ones, ENCODER, COST, 0.5).shape == (0, N + 1)
 
 
 # ---- the fewest changes -------------------------------------------------------------------------
@@ -110,6 +112,7 @@ def _fewest(x_plus: list[float], h: Any = None, feasible: Any = None, **known: A
         _Known(**known),
         h or (lambda Z: np.ones(len(Z))),
         ENCODER,
+        COST,
         0.5,
         feasible=feasible or (lambda rows, trial: np.ones(len(rows), dtype=bool)),
     )

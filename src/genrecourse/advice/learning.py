@@ -14,18 +14,20 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from genrecourse.advice.service import Service, read_policy
 from genrecourse.errors import UserError, did_you_mean, own_warnings
 from genrecourse.methods import METHODS
-from genrecourse.methods.base import Method
 from genrecourse.model.classifier import Classifier
-from genrecourse.rules.policy import Policy
 from genrecourse.table.schema import Schema, check_table, plain
 from genrecourse.table.table_files import read_table
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import Method
+    from genrecourse.rules.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class LearningTask:
             method.fit(self.X, self.y)
         method.policy_ = self.policy
         accepted = method.classifier_.accepts(self.X[method.schema_.names])
-        training = getattr(method, "fit_report_", {}).get("training", {})
+        training = method.fit_report_.get("training", {})
         interrupted = training.get("ended") == "interrupted"
         return Learned(
             Service(method),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from genrecourse.advice.request import PlanRequest
-from genrecourse.advice.service import Service
-from genrecourse.auditing import Audit
-from genrecourse.planning.plans import Plans
 from genrecourse.table.table_files import check_output, write_table, write_text
+
+if TYPE_CHECKING:
+    from genrecourse.advice.request import PlanRequest
+    from genrecourse.advice.service import Service
+    from genrecourse.auditing import Audit
+    from genrecourse.planning.plans import Plans
 
 MORE_ENDINGS = (".json", ".html")  # besides those of tables
 

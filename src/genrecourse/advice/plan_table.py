@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from genrecourse.planning.plans import Change, Plan, Plans
-from genrecourse.table.schema import Schema
+if TYPE_CHECKING:
+    from genrecourse.planning.plans import Change, Plan, Plans
+    from genrecourse.table.schema import Schema
 
 
 def plan_table(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:

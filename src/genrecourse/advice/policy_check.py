@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from genrecourse.advice.service import Service
 from genrecourse.advice.summary import RulesSummary, summarise_rules
-from genrecourse.rules.policy import Policy
+
+if TYPE_CHECKING:
+    from genrecourse.advice.service import Service
+    from genrecourse.rules.policy import Policy
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,10 @@ import pandas as pd
 from genrecourse.errors import UserError
 from genrecourse.model.classifier import Classifier
 from genrecourse.planning.plans import Plans
-from genrecourse.table.schema import Schema
 from genrecourse.table.table_files import read_text
+
+if TYPE_CHECKING:
+    from genrecourse.table.schema import Schema
 
 
 def recheck(plans: Plans, new_classifier: Any) -> pd.DataFrame:

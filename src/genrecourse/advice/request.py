@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from genrecourse.errors import UserError, did_you_mean
-from genrecourse.planning.wording import Wording
-from genrecourse.rules.kinds import Rules
-from genrecourse.rules.policy import Policy
 from genrecourse.rules.stated import PersonalRules, read_rules
+
+if TYPE_CHECKING:
+    from genrecourse.planning.wording import Wording
+    from genrecourse.rules.kinds import Rules
+    from genrecourse.rules.policy import Policy
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -23,15 +23,17 @@ from genrecourse.advice.plan_table import plan_table
 from genrecourse.advice.recheck import check_same_columns, read_plans, recheck
 from genrecourse.advice.request import PlanRequest
 from genrecourse.advice.rule_files import check_people
-from genrecourse.advice.summary import ModelSummary, summarise_model
+from genrecourse.advice.summary import ModelSummary, summarise_rules, summarise_training
 from genrecourse.auditing import Audit, audit
 from genrecourse.errors import UserError
 from genrecourse.methods import load
-from genrecourse.methods.base import Method
 from genrecourse.planning.plans import Plan, Plans
 from genrecourse.rules.policy import Policy
 from genrecourse.table.schema import Schema, check_table
 from genrecourse.table.table_files import read_table
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import Method
 
 AS_FITTED = PlanRequest()
 
@@ -87,7 +89,15 @@ class Service:
 
     def summary(self) -> ModelSummary:
         """Returns what the model is, how it was learned, and how each feature may change."""
-        return summarise_model(self.method)
+        method = self.method
+        facts = {"method": type(method).__name__, "model": repr(method.classifier_)}
+        facts |= {name: f"{getattr(method, f'{name}_'):g}" for name in method.chosen}
+        training = method.fit_report_.get("training")
+        if training:
+            facts["learned"] = summarise_training(training)
+        if self.policy is not None:
+            facts["policy"] = self.policy.name
+        return ModelSummary(facts, summarise_rules(self.schema, self.policy))
 
     # ---- people -------------------------------------------------------------------------------
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from genrecourse.errors import counted
-from genrecourse.methods.base import Method
 from genrecourse.rules.kinds import Rules
-from genrecourse.rules.policy import Policy
-from genrecourse.table.schema import Feature, Schema
+
+if TYPE_CHECKING:
+    from genrecourse.rules.policy import Policy
+    from genrecourse.table.schema import Feature, Schema
 
 
 @dataclass(frozen=True)
@@ -78,16 +81,6 @@ def how_it_may_change(feature: Feature, rules: Rules) -> str:
     return ", ".join(dict.fromkeys(ways)) or "freely"
 
 
-def summarise_model(method: Method) -> ModelSummary:
-    """Returns the facts about a fitted method, and the rules that its plans keep."""
-    facts = {"method": type(method).__name__, "model": repr(method.classifier_)}
-    for name in ("gamma_", "temperature_", "margin_"):  # of the methods that have them
-        if hasattr(method, name):
-            facts[name.rstrip("_")] = f"{getattr(method, name):g}"
-    training = getattr(method, "fit_report_", {}).get("training")
-    if training:
-        steps, loss = training["steps"], training["best_loss"]
-        facts["learned"] = f"{steps} steps, held-out loss {loss:.3f}"
-    if method.policy_ is not None:
-        facts["policy"] = method.policy_.name
-    return ModelSummary(facts, summarise_rules(method.schema_, method.policy_))
+def summarise_training(training: Mapping[str, Any]) -> str:
+    """Returns how long a net was trained, and its held-out loss."""
+    return f"{training['steps']} steps, held-out loss {training['best_loss']:.3f}"

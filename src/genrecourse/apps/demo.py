@@ -20,7 +20,6 @@ from genrecourse.data.datasets import DATASETS, EMBEDDED
 from genrecourse.errors import own_warnings
 from genrecourse.evaluation.evaluate import Case, make_case, measure, summarise, with_schema
 from genrecourse.methods import METHODS
-from genrecourse.methods.genre import GenRe
 from genrecourse.reports.console import panel
 from genrecourse.reports.plan_report import score_table, write_report
 from genrecourse.rules.policy import Policy
@@ -56,7 +55,9 @@ def run_demo(
         "rows. Which changes that a bank may ask for would change its decision?"
     )
     with _step(console, "GenRe learns from the people who were accepted", live=False):
-        method = GenRe(case.h, case.schema, random_state=seed, progress=console.is_terminal)
+        method = METHODS["genre"](
+            case.h, case.schema, random_state=seed, progress=console.is_terminal
+        )
         method.fit(case.X, case.y)
     with _step(console, f"plans for the first {people} of them"):
         plans = method.plans(case.people.iloc[:people], PLANS, **policy.request)
@@ -64,7 +65,7 @@ def run_demo(
     for i, plan in enumerate(plans):
         console.print(panel(case.schema, case.people.iloc[i], plan))
     with _step(console, "the scores of GenRe and of nearest neighbours"):
-        scores = _scores(case, method, policy)
+        scores = _scores(case, policy, method.recourse(case.people, rules=policy.rules))
     console.print(Padding(_score_table(scores), (1, 0)))
     console.print(Text(f"n: people. {SCORES_NOTE}\n", style="dim"))
     with _step(console, "the report"):
@@ -107,12 +108,12 @@ def _step(console: Console, what: str, live: bool = True) -> Iterator[None]:
         console.print(Padding(Text(f"note: {note}", style="dim"), (0, 0, 0, 2)))
 
 
-def _scores(case: Case, method: GenRe, policy: Policy) -> pd.DataFrame:
+def _scores(case: Case, policy: Policy, of_genre: pd.DataFrame) -> pd.DataFrame:
+    """Return the scores of GenRe's recourse and of nearest neighbours."""
     nearest = METHODS["nnr-auto"](case.h, case.schema, random_state=case.seed).fit(case.X, case.y)
-    asked = {"rules": policy.rules}
     found = {
-        "GenRe": method.recourse(case.people, **asked),
-        "nearest neighbour": nearest.recourse(case.people, **asked),
+        "GenRe": of_genre,
+        "nearest neighbour": nearest.recourse(case.people, rules=policy.rules),
     }
     return pd.DataFrame(
         {name: summarise(measure(case, X_plus)) for name, X_plus in found.items()}

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from genrecourse.auditing.groups import Group
-from genrecourse.table.encoding import Array
+if TYPE_CHECKING:
+    from genrecourse.auditing.groups import Group
+    from genrecourse.table.encoding import Array
 
 FEW, BESIDE = "few", "beside"  # why a number is hidden: `Number.hidden`
 TINY = 1e-9
@@ -36,6 +38,7 @@ def find_hidden(groups: list[Group], values: Array, least: int) -> Hidden:
     The n of a metric is a number about the metric before it: the n of the cost is the number of
     people with a plan. So a number that is hidden in one metric is hidden in all later ones.
 
+    >>> from genrecourse.auditing.groups import Group
     >>> everyone = Group((), np.ones(30, dtype=bool))
     >>> small = Group((("place", "islet"),), np.arange(30) < 5)
     >>> find_hidden([everyone, small], np.ones((30, 1)), least=20)

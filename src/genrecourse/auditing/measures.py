@@ -6,18 +6,22 @@ person without a plan has no cost. So the n of every mean is known.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from genrecourse.evaluation.metrics import DECIMALS, N_NOISE, with_noise
-from genrecourse.methods.base import Method
 from genrecourse.planning.plans import Plan, Plans
-from genrecourse.table.encoding import Array
 from genrecourse.table.noise import NOISE_SCALE
-from genrecourse.table.schema import Schema
+from genrecourse.trust.imprecise import DECIMALS, N_NOISE, with_noise
+
+if TYPE_CHECKING:
+    from genrecourse.rules.problem import Problem
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.schema import Schema
+    from genrecourse.trust.verifier import Verifier
 
 PEOPLE = 500  # people per call of `plans`: bounds memory
 KNOWN = 0.9  # share of known training rows above which a table counts as the training table
@@ -128,6 +132,7 @@ METRICS = {
 def metric_of(name: str, schema: Schema) -> Metric:
     """Return the metric with this name, also for `change: FEATURE`.
 
+    >>> from genrecourse.table.schema import Schema
     >>> schema = Schema.infer(pd.DataFrame({"income": [1.0, 2.0]}))
     >>> metric_of("change: income", schema).title
     'Asked to change: income'
@@ -158,118 +163,116 @@ class Measured:
     reasons: dict[str, int] = field(default_factory=dict)  # reason for "no-plan" -> people
 
 
-def measure(method: Method, X: pd.DataFrame, request: dict[str, Any]) -> Measured:
-    """Make plans for the people X and measure them.
+@dataclass(frozen=True)
+class Measuring:
+    """What an audit needs of a fitted method to measure its plans.
 
-    X: only the features of the schema. request: options of `Method.plans`.
-
+    >>> from genrecourse.table.schema import Schema
     >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
-    >>> schema = Schema.infer(X[["income"]])
-    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, schema).fit(X[["income"]])
-    >>> found = measure(method, X[["income"]], {})
+    >>> X = pd.DataFrame({"income": np.arange(80.0)})
+    >>> nnr = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
+    >>> measuring = Measuring("nnr", nnr.problem_, nnr.plans, nnr.assess)
+    >>> found = measuring.measure(X, {})
     >>> float(found.values["rejected"].mean()), float(np.nanmean(found.values["with_plan"]))
     (0.5125, 1.0)
-    """
-    plans, X_plus = _plans(method, X, request)
-    status = np.array([plan.status for plan in plans])
-    rejected, helped = status != "already-accepted", status == "ok"
-    found = Measured()
-    found.values["rejected"] = rejected.astype(float)
-    found.values["with_plan"] = np.where(rejected, helped, np.nan)
-    for plan in plans:
-        if plan.status == "no-plan":
-            found.reasons[plan.reason_code] = found.reasons.get(plan.reason_code, 0) + 1
-    shown = [plan for plan in plans if plan.status == "ok"]
-    for name, values in _of_plans(method, X[helped], X_plus, shown, found.absent).items():
-        found.values[name] = np.full(len(X), np.nan)
-        found.values[name][helped] = values
-    return found
-
-
-def learned_from(method: Method, X: pd.DataFrame) -> bool:
-    """Return whether X contains nearly all rows of the sample of training rows in the method.
-
-    >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
-    >>> schema = Schema.infer(X[["income"]])
-    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, schema).fit(X[["income"]])
-    >>> learned_from(method, X[["income"]]), learned_from(method, X[["income"]].head(9))
+    >>> measuring.learned_from(X), measuring.learned_from(X.head(9))
     (True, False)
     """
-    encoder, probe = method.problem_.encoder, method.problem_.probe
-    known, some = set(_keys(encoder.encode(X))), _keys(encoder.encode(probe))
-    return sum(key in known for key in some) >= KNOWN * len(some)
 
+    method: str  # its name
+    problem: Problem
+    plans: Callable[..., Plans]  # as `Method.plans`
+    assess: Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]  # as `Method.assess`
+    verifier: Verifier | None = None
+    kept: Array | None = None  # (n, D) training rows that the model file contains
 
-def _plans(
-    method: Method, X: pd.DataFrame, request: dict[str, Any]
-) -> tuple[list[Plan], pd.DataFrame]:
-    """Return the plan of each person, and the complete x_plus of the people with a plan.
+    def measure(self, X: pd.DataFrame, request: Mapping[str, Any]) -> Measured:
+        """Make plans for the people X and measure them.
 
-    The plan of a person does not depend on other people, so the table is processed in parts. With
-    rules it is not, since rules for single people need all labels. Only the rows that are
-    shown are kept, to save memory.
-    """
-    size = len(X) if request.get("rules") is not None else PEOPLE
-    plans: list[Plan] = []
-    rows = [X.iloc[:0]]
-    for i in range(0, len(X), size):
-        part = [replace(p, alternatives=()) for p in method.plans(X.iloc[i : i + size], **request)]
-        if any(plan.status == "ok" for plan in part):
-            rows.append(Plans(tuple(part)).x_plus())
-        plans += [replace(plan, row=None) for plan in part]
-    return plans, pd.concat(rows[1:] or rows)
+        X: only the features of the schema. request: options of `Method.plans`.
+        """
+        plans, X_plus = self._make_plans(X, request)
+        status = np.array([plan.status for plan in plans])
+        rejected, helped = status != "already-accepted", status == "ok"
+        found = Measured()
+        found.values["rejected"] = rejected.astype(float)
+        found.values["with_plan"] = np.where(rejected, helped, np.nan)
+        for plan in plans:
+            if plan.status == "no-plan":
+                found.reasons[plan.reason_code] = found.reasons.get(plan.reason_code, 0) + 1
+        shown = [plan for plan in plans if plan.status == "ok"]
+        for name, values in self._of_plans(X[helped], X_plus, shown, found.absent).items():
+            found.values[name] = np.full(len(X), np.nan)
+            found.values[name][helped] = values
+        return found
 
+    def learned_from(self, X: pd.DataFrame) -> bool:
+        """Return whether X contains nearly all rows of the problem's sample of training rows."""
+        encoder = self.problem.encoder
+        known, some = set(_keys(encoder.encode(X))), _keys(encoder.encode(self.problem.probe))
+        return sum(key in known for key in some) >= KNOWN * len(some)
 
-def _of_plans(
-    method: Method,
-    X: pd.DataFrame,
-    X_plus: pd.DataFrame,
-    plans: list[Plan],
-    absent: dict[str, str],
-) -> dict[str, Array]:
-    """Return the metrics of plans; metrics that cannot be measured go to `absent`."""
-    found = {
-        "cost": np.array([plan.cost for plan in plans], dtype=float),
-        "changes": np.array([len(plan.changes) for plan in plans], dtype=float),
-    }
-    if plans:
-        found |= _checked_again(method, X, X_plus.set_axis(X.index), absent)
-    changed = [{change.feature.name for change in plan.changes} for plan in plans]
-    for feature in method.schema_:
-        if feature.role == "mutable":
-            found[CHANGE + feature.name] = np.array([float(feature.name in c) for c in changed])
-    return found
+    def _make_plans(
+        self, X: pd.DataFrame, request: Mapping[str, Any]
+    ) -> tuple[list[Plan], pd.DataFrame]:
+        """Return the plan of each person, and the complete x_plus of the people with a plan.
 
+        The plan of a person does not depend on other people, so the table is processed in parts.
+        With rules it is not, since rules for single people need all labels. Only the rows that are
+        shown are kept, to save memory.
+        """
+        size = len(X) if request.get("rules") is not None else PEOPLE
+        plans: list[Plan] = []
+        rows = [X.iloc[:0]]
+        for i in range(0, len(X), size):
+            made = self.plans(X.iloc[i : i + size], **request)
+            part = [replace(plan, alternatives=()) for plan in made]
+            if any(plan.status == "ok" for plan in part):
+                rows.append(Plans(tuple(part)).x_plus())
+            plans += [replace(plan, row=None) for plan in part]
+        return plans, pd.concat(rows[1:] or rows)
 
-def _checked_again(
-    method: Method, X: pd.DataFrame, X_plus: pd.DataFrame, absent: dict[str, str]
-) -> dict[str, Array]:
-    """Return validity, noise, and what the verifier and the stored rows show of the plans."""
-    h, encoder = method.classifier_, method.problem_.encoder
-    Z, Z_plus = encoder.encode(X), encoder.encode(X_plus)
-    # protected features select neither the noise nor the training row that a plan copies
-    blank = method.problem_.protected.hide_encoded
-    noisy = h.score_encoded(with_noise(encoder, blank(Z), Z_plus), encoder, X.iloc[:1])
-    found = {
-        "valid": (method.assess(X, X_plus)["status"] == "ok").to_numpy(dtype=float),
-        "noise": (noisy > h.cutoff).reshape(-1, N_NOISE).mean(axis=1),
-    }
-    verifier = method.verifier_
-    if verifier is not None:
-        found["likely"] = verifier.valid(Z_plus, h.confidence(h.score(X_plus)))
-        found["robust"] = verifier.votes(Z_plus).mean(axis=0)
-    else:
-        lacks = f"this {type(method).__name__} has no verifier"
-        absent |= {"likely": lacks, "robust": lacks}
-    kept = method.kept_rows()
-    if kept is None:
-        absent["training_row"] = f"this {type(method).__name__} stores no training rows"
-    else:
-        known = set(_keys(kept))
-        found["training_row"] = np.array([float(key in known) for key in _keys(blank(Z_plus))])
-    return found
+    def _of_plans(
+        self, X: pd.DataFrame, X_plus: pd.DataFrame, plans: list[Plan], absent: dict[str, str]
+    ) -> dict[str, Array]:
+        """Return the metrics of plans; metrics that cannot be measured go to `absent`."""
+        found = {
+            "cost": np.array([plan.cost for plan in plans], dtype=float),
+            "changes": np.array([len(plan.changes) for plan in plans], dtype=float),
+        }
+        if plans:
+            found |= self._checked_again(X, X_plus.set_axis(X.index), absent)
+        changed = [{change.feature.name for change in plan.changes} for plan in plans]
+        for feature in self.problem.schema:
+            if feature.role == "mutable":
+                found[CHANGE + feature.name] = np.array([float(feature.name in c) for c in changed])
+        return found
+
+    def _checked_again(
+        self, X: pd.DataFrame, X_plus: pd.DataFrame, absent: dict[str, str]
+    ) -> dict[str, Array]:
+        """Return validity, noise, and what the verifier and the stored rows show of the plans."""
+        h, encoder = self.problem.classifier, self.problem.encoder
+        Z, Z_plus = encoder.encode(X), encoder.encode(X_plus)
+        # protected features select neither the noise nor the training row that a plan copies
+        blank = self.problem.protected.hide_encoded
+        noisy = h.score_encoded(with_noise(encoder, blank(Z), Z_plus), encoder, X.iloc[:1])
+        found = {
+            "valid": (self.assess(X, X_plus)["status"] == "ok").to_numpy(dtype=float),
+            "noise": (noisy > h.cutoff).reshape(-1, N_NOISE).mean(axis=1),
+        }
+        if self.verifier is not None:
+            found["likely"] = self.verifier.valid(Z_plus, h.confidence(h.score(X_plus)))
+            found["robust"] = self.verifier.votes(Z_plus).mean(axis=0)
+        else:
+            lacks = f"this {self.method} has no verifier"
+            absent |= {"likely": lacks, "robust": lacks}
+        if self.kept is None:
+            absent["training_row"] = f"this {self.method} stores no training rows"
+        else:
+            known = set(_keys(self.kept))
+            found["training_row"] = np.array([float(key in known) for key in _keys(blank(Z_plus))])
+        return found
 
 
 def _keys(Z: Array) -> list[bytes]:

@@ -43,9 +43,7 @@ def audit_html(audit: Audit, title: str) -> str:
     """Return the page as HTML.
 
     >>> import numpy as np, pandas as pd
-    >>> from genrecourse.audit import audit
-    >>> from genrecourse.table.schema import Schema
-    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> from genrecourse import NearestNeighbour, Schema, audit
     >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
     >>> schema = Schema.infer(X[["income"]])
     >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, schema).fit(X[["income"]])
@@ -73,7 +71,15 @@ def audit_html(audit: Audit, title: str) -> str:
 def write_image(audit: Audit, path: str | Path) -> None:
     """Write shares, cost and changes by group as a PNG file.
 
-    >>> write_image(audit(method, X, groups="side"), "audit.png")  # doctest: +SKIP
+    >>> import numpy as np, pandas as pd, tempfile
+    >>> from genrecourse import NearestNeighbour, Schema, audit
+    >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
+    >>> schema = Schema.infer(X[["income"]])
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, schema).fit(X[["income"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_image(audit(method, X, groups="side", n_boot=100), Path(folder, "audit.png"))
+    ...     Path(folder, "audit.png").exists()
+    True
     """
     draws = {
         f"{audit.metric(name).title}\n(of {audit.metric(name).counted})": _drawing(audit, name)

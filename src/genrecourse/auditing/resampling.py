@@ -13,13 +13,15 @@ other people of the same kind, not another model. Two corrections are made for s
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from genrecourse.table.encoding import Array
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
 
 CELLS = 4_000_000  # draws at once: bounds memory
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,16 +19,17 @@ from genrecourse.auditing.measures import (
     METRICS,
     NO_CAUSE,
     Measured,
+    Measuring,
     Metric,
-    learned_from,
-    measure,
     metric_of,
 )
 from genrecourse.auditing.resampling import Bootstrap, difference, interval
 from genrecourse.errors import UserError
-from genrecourse.methods.base import Method
-from genrecourse.table.encoding import Array
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import Method
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.schema import Schema
 
 LEVEL = 0.95
 LEAST = 20  # a number about fewer people is hidden
@@ -88,6 +89,7 @@ class Difference:
 class Audit:
     """The result of `audit`.
 
+    >>> from genrecourse.table.schema import Schema
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
     >>> schema = Schema.infer(X[["income"]])
@@ -352,6 +354,7 @@ def audit(
     n_boot, seed: the number of resamples and the seed of the bootstrap.
     request: options of `Method.plans`.
 
+    >>> from genrecourse.table.schema import Schema
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
     >>> schema = Schema.infer(X[["income"]])
@@ -365,10 +368,19 @@ def audit(
     if len(X) == 0:
         raise UserError("audit: the table has no rows; it needs people to audit")
     check_groups(X, groups)
-    absent = [name for name in method.schema_.names if name not in X.columns]
+    name, schema = type(method).__name__, method.schema_
+    absent = [feature for feature in schema.names if feature not in X.columns]
     if absent:
         raise UserError(f"audit: the table lacks the columns {absent}; it has {list(X.columns)}")
-    found = measure(method, X[method.schema_.names], request)
+    measuring = Measuring(
+        method=name,
+        problem=method.problem_,
+        plans=method.plans,
+        assess=method.assess,
+        verifier=method.verifier_,
+        kept=method.kept_rows(),
+    )
+    found = measuring.measure(X[schema.names], request)
     rejected = found.values["rejected"] == 1
     if not rejected.any():
         raise UserError(
@@ -378,7 +390,7 @@ def audit(
     people, small = find_groups(X, groups, rejected, least)
     names = list(found.values)
     values = np.stack(list(found.values.values()), axis=1)
-    metrics = [metric_of(name, method.schema_) for name in names]
+    metrics = [metric_of(metric, schema) for metric in names]
     draws = Bootstrap(values, np.array([metric.is_share for metric in metrics]), n_boot, seed)
     hidden = find_hidden(people, values, least)
     return Audit(
@@ -386,12 +398,12 @@ def audit(
         differences=_differences(people, names, metrics, draws, level, least, hidden),
         columns=tuple(groups),
         grouped={group.label: group.where for group in people},
-        schema=method.schema_,
-        method=type(method).__name__,
+        schema=schema,
+        method=name,
         absent=_absent(found),
         reasons=found.reasons,
         small=small,
-        learned=learned_from(method, X[method.schema_.names]),
+        learned=measuring.learned_from(X[schema.names]),
         level=level,
         least=least,
         n_boot=n_boot,

@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -24,15 +24,18 @@ from genrecourse.evaluation.gold import GoldJudge, TrueJudge, Witnesses
 from genrecourse.evaluation.metrics import METRICS, Outcome
 from genrecourse.genre.pairs import cost_blocks
 from genrecourse.genre.targets import make_targets
-from genrecourse.methods.base import Method
+from genrecourse.methods.abilities import HasDensity
 from genrecourse.model.classifier import Classifier, MLPConfig, fit_mlp
 from genrecourse.rules.book import RuleBook
 from genrecourse.rules.problem import reading, same_layout
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
-from genrecourse.table.schema import Feature, Schema
 from genrecourse.trust.judge import CrossFittedJudge, Judge, fit_lof
 from genrecourse.trust.neighbours import Neighbours
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import Method
+    from genrecourse.table.schema import Feature, Schema
 
 # Random streams of a case. They differ from the streams that a method makes from the same seed: the
 # retrained models of a verifier must not be the retrained models that evaluate it.
@@ -331,19 +334,21 @@ def evaluate(
     1.0
     """
     took: dict[str, tuple[float, int]] = {}
-    if not getattr(method, "_fitted", False):
+    if not method.fitted_:
         started = time.perf_counter()
         method.fit(case.X, case.y)
         took["fit_seconds"] = (time.perf_counter() - started, len(case.X))
-    _check_same_h(method, case)
+    _check_same_h(method.classifier_, case, type(method).__name__)
     started = time.perf_counter()
     X_plus = method.recourse(case.people)
     took["row_seconds"] = ((time.perf_counter() - started) / len(X_plus), len(X_plus))
-    log_prob = method.log_prob(X_plus, given=case.people) if hasattr(method, "log_prob") else None
+    log_prob = None
+    if isinstance(method, HasDensity):
+        log_prob = method.log_prob(X_plus, given=case.people)
     labels: dict[str, Any] = {
         "dataset": case.name,
         "method": name or type(method).__name__,
-        "params": params_of(method),
+        "params": params_of(method.get_params(deep=False)),
         "seed": case.seed,
     }
     rows = tidy(measure(case, X_plus, witnesses, log_prob), **labels)
@@ -351,24 +356,22 @@ def evaluate(
     return pd.concat([rows, pd.DataFrame(times)], ignore_index=True)
 
 
-def _check_same_h(method: Method, case: Case) -> None:
-    """Raise if the method uses another model than the case: its metrics would mean nothing."""
-    h = method.classifier_
+def _check_same_h(h: Classifier, case: Case, name: str) -> None:
+    """Raise if a method uses another model than the case: its metrics would mean nothing."""
     if not np.allclose(h.score(case.people), case.h.score(case.people), atol=1e-6):
         raise UserError(
-            f"evaluate: this {type(method).__name__} uses another classifier than the case; make "
+            f"evaluate: this {name} uses another classifier than the case; make "
             "it with METHODS[name](case.h, case.schema)"
         )
 
 
-def params_of(method: Method) -> str:
+def params_of(params: Mapping[str, Any]) -> str:
     """Return a method's own parameters as JSON text, for one cell of a table.
 
     >>> from genrecourse.methods import METHODS
-    >>> params_of(METHODS["growing_spheres"](n_draws=50))
+    >>> params_of(METHODS["growing_spheres"](n_draws=50).get_params(deep=False))
     '{"n_draws": 50, "sparse": true, "step": 0.2}'
     """
-    params = method.get_params(deep=False)
     given = ("classifier", "schema", "random_state", "progress")  # by the case
     own = {k: v for k, v in params.items() if k not in given}
     plain = {k: asdict(v) if is_dataclass(v) else v for k, v in own.items()}  # type: ignore[arg-type]

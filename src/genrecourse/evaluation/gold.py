@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,9 @@ from sklearn.neighbors import LocalOutlierFactor
 from genrecourse.errors import UserError
 from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.trust.judge import CrossFittedJudge, Judge, fit_lof
-from genrecourse.trust.neighbours import Neighbours
+
+if TYPE_CHECKING:
+    from genrecourse.trust.neighbours import Neighbours
 
 Decides = Callable[[Array], np.ndarray]  # rows of Z -> one value per row
 

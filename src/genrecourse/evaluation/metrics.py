@@ -18,20 +18,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from genrecourse.evaluation.gold import Decides, Witnesses
 from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
-from genrecourse.table.noise import NOISE_SCALE, KeyedNoise
-from genrecourse.trust.judge import Judge
+from genrecourse.trust.imprecise import DECIMALS, N_NOISE, with_noise
+
+if TYPE_CHECKING:
+    from genrecourse.evaluation.gold import Decides, Witnesses
+    from genrecourse.trust.judge import Judge
 
 N_NEIGHBOURS = 5  # for y_nn and knn_distance
-N_NOISE = 5  # noise vectors per person
-NOISE_SEED = 0  # fixed, so that every method gets the same noise
-DECIMALS = 9  # rows that agree to this many decimals count as equal
 
 
 @dataclass(frozen=True)
@@ -112,29 +112,6 @@ class Outcome:
     def broken(self) -> dict[str, np.ndarray]:
         """(N, d) booleans for each kind of rule: the feature breaks it."""
         return RuleBook.of_schema(self.encoder).violations(self.F, self.F_plus)
-
-
-def with_noise(encoder: TableEncoder, before: Array, after: Array) -> Array:
-    """Return (n * N_NOISE, D): rows of Z with noise on each number that is not missing.
-
-    The noise depends on `before` (x itself) only, so every method gets the same noise for x.
-
-    >>> from genrecourse.evaluation.examples import example_outcome
-    >>> outcome = example_outcome()
-    >>> with_noise(outcome.encoder, outcome.before, outcome.after).shape
-    (15, 5)
-    """
-    is_number = np.zeros(encoder.width, dtype=bool)
-    gone = np.zeros(after.shape, dtype=bool)
-    for block in encoder.blocks:
-        if block.n_levels == 0:
-            is_number[block.start] = True
-            gone[:, block.start] = block.has_flag & (after[:, block.stop - 1] > 0.5)
-    keyed = KeyedNoise(NOISE_SEED)
-    shift = keyed.normal(keyed.keys(before), (N_NOISE, encoder.width))
-    moves = (is_number & ~gone)[:, None, :]
-    noisy = after[:, None, :] + NOISE_SCALE * shift * moves
-    return np.asarray(noisy.reshape(-1, encoder.width))
 
 
 def _follows(encoder: TableEncoder) -> np.ndarray:

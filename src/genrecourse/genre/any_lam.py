@@ -12,16 +12,18 @@ by inversion, from all of D+ and for every lam. What is kept is one target and o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
 
 from genrecourse.genre.pairs import cost_blocks, q_weights
-from genrecourse.genre.targets import Targets
-from genrecourse.rules.book import RuleBook
-from genrecourse.table.cost import Cost
-from genrecourse.table.encoding import Array
+
+if TYPE_CHECKING:
+    from genrecourse.genre.targets import Targets
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.cost import Cost
+    from genrecourse.table.encoding import Array
 
 LAM_RANGE = (0.5, 10.0)  # where lam is drawn in training, and may lie at a request
 USUAL_LAM = 5.0  # where nobody asks for another: the paper's

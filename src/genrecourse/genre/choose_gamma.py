@@ -10,16 +10,18 @@ Of two equal gammas the smaller is taken.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from genrecourse.genre.pairs import make_pairs
 from genrecourse.genre.targets import MIN_TARGETS, make_targets
-from genrecourse.rules.book import RuleBook
-from genrecourse.rules.problem import TrainingRows
-from genrecourse.table.cost import Cost
 from genrecourse.trust.judge import CrossFittedJudge, trust
+
+if TYPE_CHECKING:
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.rules.problem import TrainingRows
+    from genrecourse.table.cost import Cost
 
 # Not from 0.5: of rows right at its cutoff h knows nothing, and noisy outcomes all the less.
 GAMMA_GRID = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)

@@ -7,13 +7,15 @@ never saw what it scores rates it. The first setting stands unless another is cl
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from genrecourse.table.encoding import Array
 from genrecourse.trust.judge import CrossFittedJudge, trust
 from genrecourse.trust.score import Scored
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
 
 # The grid that "auto" searches: fixed, the same for every data set.
 TEMPERATURE_GRID = (1.0, 0.5)  # the first stands unless another is clearly better

@@ -9,15 +9,18 @@ open.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.genre.bins import Bins
-from genrecourse.genre.model import RecourseNet
-from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import TOLERANCE
+
+if TYPE_CHECKING:
+    from genrecourse.genre.bins import Bins
+    from genrecourse.genre.model import RecourseNet
+    from genrecourse.rules.book import RuleBook
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -29,11 +29,13 @@ from genrecourse.genre.model import NetConfig, RecourseNet, make_knots
 from genrecourse.genre.pairs import Pairs, lost_by_cap, make_pairs
 from genrecourse.genre.targets import Targets, clean, make_targets
 from genrecourse.model.training import TrainingPlan, train
-from genrecourse.rules.problem import Problem, TrainingRows
-from genrecourse.table.encoding import Array
 from genrecourse.trust.judge import CrossFittedJudge
 from genrecourse.trust.refine import refine
 from genrecourse.trust.verifier import Verifier
+
+if TYPE_CHECKING:
+    from genrecourse.rules.problem import Problem, TrainingRows
+    from genrecourse.table.encoding import Array
 
 FEWEST_SOURCES = 10  # rejected rows below which there is nothing to learn
 FEWEST_HELD = 5  # of them that are held out, at least

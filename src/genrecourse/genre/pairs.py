@@ -14,14 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from genrecourse.genre.targets import Targets, match_codes
-from genrecourse.rules.book import RuleBook
-from genrecourse.table.cost import Cost
-from genrecourse.table.encoding import Array
+
+if TYPE_CHECKING:
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.cost import Cost
+    from genrecourse.table.encoding import Array
 
 BLOCK_ENTRIES = 1_000_000  # entries of one block of costs: 8 MB, a handful of them at a time
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from genrecourse.genre.pairs import cost_blocks
 from genrecourse.genre.targets import Targets, match_codes
-from genrecourse.rules.book import RuleBook
-from genrecourse.table.cost import Cost
-from genrecourse.table.encoding import Array
+
+if TYPE_CHECKING:
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.cost import Cost
+    from genrecourse.table.encoding import Array
 
 CHECKED = 4  # times as many rows as are wanted are shown to h, cheapest first, under a request ...
 MOST_CHECKED = 4096  # ... and then more, up to so many ...

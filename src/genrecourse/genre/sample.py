@@ -7,14 +7,16 @@ content, so a row's draws do not depend on its neighbours, its place or the size
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.genre.density import RecourseDensity
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
+if TYPE_CHECKING:
+    from genrecourse.genre.density import RecourseDensity
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
 
 CHUNK_SEQUENCES = 1024  # sequences decoded together; bounds memory and fixes the shape
 
@@ -50,14 +52,13 @@ def sample(
     temperature: float,
     noise: KeyedNoise,
     sigma: float = 0.0,
-    first_draw: int = 0,
     also_allowed: np.ndarray | None = None,
     cached: bool = True,
     lam: float | None = None,
 ) -> Draws:
     """n draws from R_theta(. | x) at a temperature for each row of F (N, d).
 
-    `also_allowed` (N, m, K + 1) masks further choices; `first_draw` continues a row's stream.
+    `also_allowed` (N, m, K + 1) masks further choices.
     `cached=False` decodes every prefix anew: the slow reference that the cache is tested against.
     lam: for a density that was trained for any.
     """
@@ -70,10 +71,10 @@ def sample(
         pad = np.minimum(np.arange(i, i + rows), len(F) - 1)
         extra = None if also_allowed is None else torch.as_tensor(also_allowed[pad])
         m = len(density.decoded)
-        u = noise.uniform(keys[pad], (n, m), offset=first_draw * m)
+        u = noise.uniform(keys[pad], (n, m))
         eps = None
         if sigma > 0:
-            eps = sigma * noise.normal(keys[pad], (n, m), offset=2**40 + first_draw * m)
+            eps = sigma * noise.normal(keys[pad], (n, m), offset=2**40)
         decode = _decode if cached else _decode_uncached
         part = decode(density, torch.as_tensor(F[pad]), n, temperature, u, eps, extra, lam)
         parts.append([p[: min(rows, len(F) - i)] for p in part])

@@ -17,17 +17,21 @@ depend on the person and on their rules alone.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.genre.density import RecourseDensity
-from genrecourse.genre.model import DecodingState
 from genrecourse.genre.sample import CHUNK_SEQUENCES, Draws
-from genrecourse.rules.book import RuleBook
 from genrecourse.rules.relations import Possible, Relation
 from genrecourse.table.encoding import TOLERANCE, Array
-from genrecourse.table.noise import KeyedNoise
+
+if TYPE_CHECKING:
+    from genrecourse.genre.density import RecourseDensity
+    from genrecourse.genre.model import DecodingState
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.noise import KeyedNoise
 
 PARTICLES = 64  # at least so many a row, whatever number of draws is asked for
 MANY = 1024  # for a row whose particles were hardly worth anything ...
@@ -51,10 +55,10 @@ def sample_constrained(
 ) -> Draws:
     """n draws for each row of F (N, d) that keep the rules of the request.
 
-    They follow R_theta at this temperature, restricted to the rules, up to what a finite number of
-    particles can: rows that had few worth anything are drawn again from many more. `all_found`: for a
-    selection, which wants variety and does the weighing itself: all that n particles found,
-    whatever its weight. A row whose particles all died is given x itself, at log_prob -inf.
+    The draws follow R_theta at this temperature, restricted to the rules, as far as a finite number
+    of particles allows: rows with a small effective sample size are drawn again with more
+    particles. all_found: return all that n particles found, whatever their weight, for a selection
+    that weighs them itself. If all particles of a row died, return x at log_prob -inf.
     """
     how = (temperature, noise, lam)
     if all_found:

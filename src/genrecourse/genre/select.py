@@ -9,11 +9,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from genrecourse.table.encoding import Array
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
 
 SelectRule = Literal["verified", "likelihood", "paper"]
 

@@ -7,13 +7,15 @@ noisy, and one odd row in a dense place would be copied to many people.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from genrecourse.rules.book import RuleBook
-from genrecourse.rules.problem import TrainingRows
-from genrecourse.table.encoding import Array
-from genrecourse.trust.judge import CrossFittedJudge
+if TYPE_CHECKING:
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.rules.problem import TrainingRows
+    from genrecourse.table.encoding import Array
+    from genrecourse.trust.judge import CrossFittedJudge
 
 CLEAN_BAR = 0.6  # how likely the favourable outcome of a target must be to a judge
 MIN_TARGETS = 20  # a D+ smaller than this is no distribution to learn from

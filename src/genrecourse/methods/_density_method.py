@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,8 +16,6 @@ import torch
 
 from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import USUAL_LAM
-from genrecourse.genre.bins import BinKind
-from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.sample import Draws, sample
 from genrecourse.genre.sample_constrained import PARTICLES, sample_constrained
 from genrecourse.genre.select import SelectRule, select
@@ -27,11 +25,15 @@ from genrecourse.methods.base import long_frame, long_index
 from genrecourse.methods.request import check_request
 from genrecourse.planning.diversity import pick_diverse
 from genrecourse.planning.proposer import Proposals
-from genrecourse.rules.book import RuleBook
 from genrecourse.rules.policy import rules_in_force
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.score import Scored, expected_score
+
+if TYPE_CHECKING:
+    from genrecourse.genre.bins import BinKind
+    from genrecourse.genre.density import RecourseDensity
+    from genrecourse.rules.book import RuleBook
 
 RETRIEVED = 32  # nearest targets that join the draws a verifier chooses from
 FINALISTS = 3  # best offers, besides the best retrieved one, that are refined before the last word
@@ -62,6 +64,7 @@ class DensityMethod(VerifiedMethod):
         *("lam", "temperature", "sigma", "n_draws", "safety"),
         "rules",
     )
+    chosen: ClassVar[tuple[str, ...]] = ("gamma", "temperature", "margin")
 
     n_draws: int
     select: SelectRule
@@ -167,7 +170,7 @@ class DensityMethod(VerifiedMethod):
         return Offers(Z, F, draws, self._scored(Z, draws.F), request, safety)
 
     def _n_drawn(self, n: int | None, request: RuleBook | None) -> int:
-        """Return how many draws a person; under a request they are particles, which must be many."""
+        """Return how many draws a person gets; under a request they are particles, at least 64."""
         n = n or self.n_draws
         return n if request is None else max(n, PARTICLES)
 

@@ -1,19 +1,20 @@
-"""Diffusion: a denoiser, and a sampler that can be guided by any reward without a gradient.
+"""Diffusion: a denoiser, and a sampler that any reward can guide, without gradients.
 
     D(x; sigma) = c_skip x + c_out F(c_in x, log(sigma) / 4)              the denoiser: E[clean | x]
 
-The preconditioning, its loss and the noise levels are EDM's (Karras, Aittala, Aila & Laine 2022).
-A step from sigma to sigma' goes *below* sigma' along the probability-flow ODE (Heun, of the second
-order) and comes back by fresh noise; `churn` says how far. At 1 all the noise that the reverse
-process allows is fresh, as in ancestral sampling; at 0 none is and the sampler is deterministic.
+The preconditioning, its loss and the noise levels are those of EDM (Karras, Aittala, Aila & Laine
+2022). A step from sigma to sigma' goes *below* sigma' along the probability-flow ODE (Heun, second
+order) and returns with fresh noise; `churn` decides how far. With churn 1, all noise that the
+reverse process allows is fresh, as in ancestral sampling; with churn 0 the sampler is
+deterministic.
 
 Guidance is SVDD (Li et al. 2024): a step draws several proposals, weighs each by exp(lam * r) of
-the clean row that the denoiser predicts from it, and keeps one, drawn by these weights. It aims at
+the clean row that the denoiser predicts from it, and draws one by these weights. The target is
 
     P'(x)  ∝  P(x) exp(lam * r(x))                                                      (Eq. 10)
 
-and reaches it as proposals and levels grow, if r of the predicted row is a good guess of what r
-will be in the end. It needs fresh noise: proposals that hardly differ leave nothing to choose.
+which the sampler approaches with more proposals and levels, if r of the predicted row is close to r
+of the final row. It needs fresh noise: if the proposals hardly differ, there is no choice.
 """
 
 from __future__ import annotations
@@ -21,20 +22,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from genrecourse.model.training import TrainingPlan, train
-from genrecourse.table.noise import KeyedNoise, Words
 
-SIGMA_DATA = 0.5  # standard deviation of what is learned: EDM's constants belong to this one
+if TYPE_CHECKING:
+    from genrecourse.table.noise import KeyedNoise, Words
+
+SIGMA_DATA = 0.5  # standard deviation of the data, as in EDM
 LOG_SIGMA = (-1.2, 1.2)  # mean and deviation of log sigma in training
-# Sampling starts where nothing of the data is left and ends well below its detail. EDM's own 80 and
-# 0.002 are for images; 50 levels between these bring a Gaussian's deviation to within 1%.
+# Sampling starts with only noise and ends far below the detail of the data. EDM's values, 80 and
+# 0.002, are for images; 50 levels between these reproduce the deviation of a Gaussian within 1%.
 SIGMA_MAX, SIGMA_MIN, RHO = 10.0, 0.01, 7.0
-CHUNK = 256  # latents denoised together: one fixed shape, so a row's numbers know no neighbours
+CHUNK = 256  # latents at once: one fixed shape, so that a row does not depend on other rows
 
 Denoise = Callable[[Tensor, float], Tensor]  # (n, L) at noise level sigma -> E[clean | noisy]
 # numbers of the rows (B,) and their clean predictions (B, n, L) -> lam * r (B, n)
@@ -43,7 +47,7 @@ LogWeight = Callable[[np.ndarray, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class DenoiserConfig:
-    """Sizes and speed. TabSyn's denoiser has width 1,024 and learns for 10,000 epochs."""
+    """Sizes and training; the original denoiser has width 1,024 and learns for 10,000 epochs."""
 
     width: int = 128
     steps: int = 5000
@@ -55,7 +59,7 @@ class DenoiserConfig:
 
 
 class Denoiser(nn.Module):
-    """D(x; sigma), an MLP inside EDM's preconditioning."""
+    """D(x; sigma): an MLP with the preconditioning of EDM."""
 
     frequencies: Tensor
 
@@ -75,7 +79,7 @@ class Denoiser(nn.Module):
         )
 
     def forward(self, x: Tensor, sigma: Tensor) -> Tensor:
-        """x (n, L), sigma (n, 1) or (1, 1)."""
+        """Return D(x; sigma) for x (n, L) and sigma (n, 1) or (1, 1)."""
         total = (sigma.square() + SIGMA_DATA**2).sqrt()
         angle = sigma.log() / 4 * self.frequencies
         level = self.level(torch.cat([angle.sin(), angle.cos()], dim=-1))
@@ -83,7 +87,7 @@ class Denoiser(nn.Module):
         return x * (SIGMA_DATA / total).square() + inner * (sigma * SIGMA_DATA / total)
 
     def loss(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """Squared error of the clean x (n, L) at random noise levels, each level weighing alike."""
+        """Return the squared error of the clean x (n, L) at random levels of equal weight."""
         mean, deviation = LOG_SIGMA
         sigma = (mean + deviation * torch.randn(len(x), 1, generator=generator)).exp()
         noisy = x + sigma * torch.randn(x.shape, generator=generator)
@@ -92,7 +96,7 @@ class Denoiser(nn.Module):
 
 
 def fit_denoiser(x: Tensor, config: DenoiserConfig, seed: int, progress: bool) -> Denoiser:
-    """x: (n, L) with mean 0 and standard deviation SIGMA_DATA."""
+    """Return a denoiser fitted on x (n, L), with mean 0 and standard deviation SIGMA_DATA."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         denoiser = Denoiser(x.shape[1], config.width)
@@ -118,7 +122,7 @@ def fit_denoiser(x: Tensor, config: DenoiserConfig, seed: int, progress: bool) -
 
 
 def noise_levels(steps: int) -> list[float]:
-    """From SIGMA_MAX down to SIGMA_MIN, finer towards the end."""
+    """Return levels from SIGMA_MAX down to SIGMA_MIN, finer towards the end."""
     roots = np.linspace(SIGMA_MAX ** (1 / RHO), SIGMA_MIN ** (1 / RHO), steps)
     return [float(root**RHO) for root in roots]
 
@@ -134,10 +138,10 @@ def sample(
     n_proposals: int = 1,
     log_weight: LogWeight | None = None,
 ) -> Tensor:
-    """One latent (N, L) for each key; guided by `log_weight`, where it is given.
+    """Return one latent (N, L) per key; if `log_weight` is given, it guides the sampler.
 
-    A row's randomness hangs on its key, and rows go through in padded chunks of one shape: the same
-    row gives the same latent whoever stands beside it.
+    The random numbers of a row depend on its key only, and rows are processed in padded chunks of
+    one shape. So the latent of a row does not depend on other rows.
     """
     rows, parts = max(1, CHUNK // n_proposals), []
     for i in range(0, len(keys), rows):
@@ -148,7 +152,7 @@ def sample(
 
 
 class _Chain:
-    """One chunk of rows on its way from noise to data, in double precision."""
+    """The sampling of one chunk of rows, from noise to data, in double precision."""
 
     def __init__(
         self,
@@ -163,10 +167,10 @@ class _Chain:
         self.denoise, self.rows, self.keys, self.noise = denoise, rows, keys, noise
         self.shape = (n_proposals, n_latents)
         self.log_weight = log_weight
-        self.used = 0  # of each row's stream of random numbers
+        self.used = 0  # random numbers used so far, from the stream of each row
 
     def run(self, levels: list[float], churn: float) -> Tensor:
-        """The clean rows (B, L) that are predicted at the last level."""
+        """Return the clean rows (B, L) that are predicted at the last level."""
         x = levels[0] * self._normal((self.shape[1],))
         clean = self.denoise(x, levels[0])
         for sigma, lower in pairwise(levels):
@@ -180,14 +184,14 @@ class _Chain:
         return clean
 
     def _down(self, x: Tensor, clean: Tensor, sigma: float, below: float) -> Tensor:
-        """Heun's step along the probability-flow ODE dx/dsigma = (x - D(x; sigma)) / sigma."""
+        """Return Heun's step on the probability-flow ODE dx/dsigma = (x - D(x; sigma)) / sigma."""
         slope = (x - clean) / sigma
         ahead = x + (below - sigma) * slope
         slope_ahead = (ahead - self.denoise(ahead, below)) / below
         return x + (below - sigma) * (slope + slope_ahead) / 2
 
     def _keep(self, predicted: Tensor) -> tuple[Tensor, Tensor]:
-        """Which proposal of each row: one of n, by the weights of their predictions."""
+        """Return the index of the kept proposal of each row, drawn by the weights."""
         every = torch.arange(len(predicted))
         if self.log_weight is None:
             return every, torch.zeros_like(every)

@@ -1,10 +1,10 @@
-"""GradientMethod: what all methods share that follow the gradients of h."""
+"""GradientMethod: the base class of methods that use the gradients of h."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
@@ -22,13 +22,15 @@ from genrecourse.methods._gradient_search import (
 from genrecourse.methods._surrogate import HLogits, differentiable, restore
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.model.artifact import under, within
-from genrecourse.table.encoding import Array
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
 
 
 class GradientMethod(Method):
     """Learns `h_logits_`, h with gradients. A subclass calls `_search` in its `_recourse`.
 
-    One that learns more extends `_fit`, `_state` and `_restore`, each calling this one's first.
+    A subclass that learns more extends `_fit`, `_state` and `_restore`; each first calls `super()`.
     """
 
     h_logits_: HLogits
@@ -44,7 +46,7 @@ class GradientMethod(Method):
         self.h_logits_ = restore(self.problem_, within("h", arrays))
 
     def _search(self, Z: Array, loss: Loss, rank: Rank, **settings: Any) -> SearchResult:
-        """`gradient_search` within this method's rules, around its h."""
+        """Call `gradient_search` with the rules and h of this method."""
         return gradient_search(
             Z,
             loss,
@@ -58,9 +60,9 @@ class GradientMethod(Method):
     def _search_lowering(
         self, Z: Array, loss: Loss, rank: Rank, *, lam: float, rounds: int, **settings: Any
     ) -> Array:
-        """Again with half the lam, `rounds` times in all, for rows that did not get there yet.
+        """Search up to `rounds` times, each time with half the lam, for rows that h still rejects.
 
-        loss and rank are given each row's lam. Halved, it never becomes a reward for distance.
+        loss and rank get the lam of each row. Since lam is halved, it never becomes negative.
         """
 
         def search(turn: int, left: np.ndarray) -> SearchResult:
@@ -72,7 +74,7 @@ class GradientMethod(Method):
     def _until_accepted(
         self, Z: Array, searches: Iterable[Callable[[np.ndarray], SearchResult]]
     ) -> Array:
-        """The best of several searches, each for the rows that those before it left rejected."""
+        """Return the best of several searches; each one gets the rows that are still rejected."""
         Z_plus, best, left = Z.copy(), np.full(len(Z), np.inf), np.arange(len(Z))
         for search in searches:
             found = search(left)
@@ -85,13 +87,14 @@ class GradientMethod(Method):
 
 
 def check_somebody_is_accepted(where: str, rows: TrainingRows) -> None:
+    """Raise a UserError if h accepts none of the training rows."""
     if not (rows.confidence > 0.5).any():
         raise UserError(
             f"{where}: the classifier accepts none of {len(rows.Z)} rows, so there is nothing to "
-            "search for; is the favourable outcome the right one, and the cutoff?"
+            "search for; check the favourable outcome and the cutoff"
         )
 
 
 def ell(logits: Tensor) -> Tensor:
-    """Binary cross-entropy towards the favourable outcome."""
+    """Return the binary cross-entropy towards the favourable outcome."""
     return softplus(-logits)

@@ -1,19 +1,18 @@
-"""Batched search by gradients on a loss of the candidate, in Z or in a latent space.
+"""Batched gradient search that minimises a loss of the candidate, in Z or in a latent space.
 
-All rows move at once, each as if it were alone: the loss is a sum of one number a row, optimisers
-work number by number, and rows go through in padded chunks of one fixed shape, in double precision,
-so that neither the order nor the number of rows changes what a row gets.
+All rows move at the same time, but independently: the loss is a sum of one number per row,
+optimisers work element by element, and rows are processed in double precision in padded chunks of
+one fixed shape. So neither the order nor the number of rows changes the result of a row.
 
-What moves is relaxed: a category's columns are shares between 0 and 1 that add up to one. What is
-*kept* is legal: the place of every step is projected onto the rules (`legal`), the real h is asked
-about it (`confidence`), and each row keeps the one that ranks best. So a stand-in for h may point
-the way, but never has the last word, and a row for which nothing valid is found still has its best
-attempt.
+During the search, rows are relaxed: the columns of a category are shares between 0 and 1 that add
+up to one. The *result* is legal: every step is projected onto the rules (`legal`), the real h
+scores it (`confidence`), and each row keeps the step with the best rank. So a surrogate of h can
+guide the search but does not decide, and a row without a valid step still has its best attempt.
 
     found = gradient_search(
-        Z,                                # (n, D) the people
-        loss,                             # loss(Z_plus, Z, *per_row) -> (B,), torch, what to lower
-        cheapest_valid(self.problem_.cost),       # rank(Z_plus, Z, confidence, *per_row), lowest wins
+        Z,  # (n, D) the people
+        loss,  # loss(Z_plus, Z, *per_row) -> (B,), torch: what to minimise
+        cheapest_valid(self.problem_.cost),  # rank(Z_plus, Z, confidence, *per_row): lowest wins
         limits=Limits(self.problem_.encoder, self.problem_.rules),
         legal=self.problem_.legal,
         confidence=self.problem_.confidence_derived,
@@ -22,33 +21,33 @@ attempt.
     )
     found.Z_plus                          # (n, D), legal
 
-In a latent space: `start` (n, U) is where the codes begin and `decode(codes, *per_row)` gives
-Z_plus, which is held within the limits (immutables pinned) before the loss sees it. `per_row`:
-further arrays (n, ...) that loss, rank and decode are given for the rows at hand. `start` may have
-a middle axis, (n, k, U), for k candidates a row that a loss looks at together; everything then has
-it. loss and decode are given double precision tensors, rank is given arrays.
+In a latent space, `start` (n, U) contains the first codes, and `decode(codes, *per_row)` returns
+Z_plus, which is clipped to the limits (immutable features stay fixed) before the loss. `per_row`
+are further arrays (n, ...) for loss, rank and decode. `start` may have a middle axis, (n, k, U), if
+the loss looks at k candidates of a row together; then all arrays have it. loss and decode get
+double precision tensors, rank gets arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from genrecourse.rules.book import RuleBook
-from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
 
-CHUNK = 256  # candidates that move together; fixes the shape, bounds memory
-LOOK = 32  # steps whose places are made legal and shown to h together
-REJECTED = (
-    1e6  # a candidate that did not reach what was asked for ranks from here on: above any cost
-)
-SURELY = 0.5 + 1e-6  # h's own rounding must not decide who is valid
+if TYPE_CHECKING:
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.cost import Cost
+
+CHUNK = 256  # candidates at once: fixes the shape and bounds memory
+LOOK = 32  # steps that are projected and scored at once
+REJECTED = 1e6  # invalid candidates have ranks from here on, above any cost
+SURELY = 0.5 + 1e-6  # rounding errors of h must not decide what is valid
 
 Optimizer = Literal["adam", "rmsprop", "sgd"]
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -62,7 +61,7 @@ Rank = Callable[..., Array]
 
 @dataclass
 class SearchResult:
-    """The best of each row: Z_plus (n, [k,] D), legal; what h says of it; and its rank."""
+    """The best step of each row: Z_plus (n, [k,] D), legal; the confidence of h; and its rank."""
 
     Z_plus: Array
     confidence: Array  # (n, [k])
@@ -70,7 +69,7 @@ class SearchResult:
 
 
 class Limits:
-    """How far a search may go from each row: a box in Z, and a simplex for each open category."""
+    """The limits of a search around each row: a box in Z, and a simplex for each free category."""
 
     def __init__(self, encoder: TableEncoder, rules: RuleBook):
         self.encoder, self.rules = encoder, rules
@@ -87,9 +86,9 @@ class Limits:
             self._padding[i, : block.n_levels] = False
 
     def box(self, Z: Array) -> tuple[Array, Array]:
-        """(n, D), (n, D): the lowest and the highest that each column of Z may become.
+        """Return (n, D), (n, D): the lowest and the highest value of each column of Z.
 
-        x's own values are always inside, also those that the schema would not let it move to.
+        The values of x are always inside, even if the rules forbid to move there.
         """
         F = self.encoder.to_features(Z)
         low, high = Z.copy(), Z.copy()
@@ -105,11 +104,11 @@ class Limits:
     def _open_number(self, j: int, values: Array, low: Array, high: Array) -> None:
         block = self.encoder.blocks[j]
         lowest, highest = self.rules.reach(j, values)
-        movable = lowest <= highest  # a missing number that no rule lets become known is not
+        movable = lowest <= highest  # False if a missing number must stay missing
         column = block.start
         low[movable, column] = lowest[movable]
         high[movable, column] = highest[movable]
-        if block.has_flag:  # what is known stays known; what is missing may become known
+        if block.has_flag:  # a missing value may become known, but not the other way
             low[movable, column + 1] = 0.0
 
     def _open_levels(self, j: int, values: Array, low: Array, high: Array) -> None:
@@ -126,7 +125,7 @@ class Limits:
             high[:, block.start] = ok[:, -1] if block.n_levels == 2 else 0.0
 
     def pull(self, Z_plus: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """The nearest point of the box whose open categories add up to one."""
+        """Return the nearest point of the box whose free categories add up to one."""
         Z_plus = torch.clamp(Z_plus, low, high)
         if len(self._columns) == 0:
             return Z_plus
@@ -138,9 +137,9 @@ class Limits:
 
 
 def onto_simplex(values: Tensor, closed: Tensor) -> Tensor:
-    """The nearest point along the last axis with a sum of 1, no part below 0, `closed` parts at 0.
+    """Return the nearest point along the last axis with a sum of 1, parts >= 0, `closed` parts 0.
 
-    Held, Wolfe & Crowder (1974): take the same amount off every part and cut at 0.
+    Held, Wolfe & Crowder (1974): subtract the same amount from every part and clip at 0.
     """
     values = values.masked_fill(closed, -torch.inf)
     ordered = values.sort(dim=-1, descending=True).values
@@ -151,15 +150,15 @@ def onto_simplex(values: Tensor, closed: Tensor) -> Tensor:
 
 
 def attempt(confidence: Array) -> Array:
-    """The rank of what h rejects: the surer h is, the better, and all above `REJECTED`.
+    """Return the rank of rejected candidates: a higher confidence is better; all >= `REJECTED`.
 
-    What only rounding tells apart is equal, so that it does not decide which step is kept.
+    The confidence is rounded, so that rounding errors do not decide which step is kept.
     """
     return np.asarray(REJECTED * (2 - confidence.round(4)))
 
 
 def cheapest_valid(cost: Cost, least: float = SURELY) -> Rank:
-    """Rank by cost where h is surer than `least`; behind all of those, by what h says."""
+    """Return a rank: by cost if the confidence is above `least`; after these, by confidence."""
 
     def rank(Z_plus: Array, Z: Array, confidence: Array, *per_row: Any) -> Array:
         return np.where(confidence > least, cost(Z, Z_plus).round(9), attempt(confidence))
@@ -182,10 +181,10 @@ def gradient_search(
     decode: Callable[..., Tensor] | None = None,
     per_row: Sequence[Array] = (),
 ) -> SearchResult:
-    """The best place on each row's way down `loss`; the module's docstring says what is what.
+    """Return the best step of each row's search; the module docstring explains the arguments.
 
-    The start counts as a place. rank is given Z_plus (steps, B, [k,] D), Z (B, [1,] D) and
-    confidence (steps, B, [k]) and gives (steps, B); of equal ranks the earlier step stands.
+    The start counts as a step. rank gets Z_plus (steps, B, [k,] D), Z (B, [1,] D) and confidence
+    (steps, B, [k]) and returns (steps, B); if ranks are equal, the earlier step is kept.
     """
     start = Z if start is None else start
     n_points = int(np.prod(start.shape[1:-1]))
@@ -203,13 +202,13 @@ def gradient_search(
 
 
 def chunks(n: int, size: int) -> Iterator[tuple[np.ndarray, int]]:
-    """Row numbers in chunks of one size, the last padded with its last row; how many are real."""
+    """Yield row numbers in chunks of one size, the last one padded, and the number of real rows."""
     for i in range(0, n, size):
         yield np.minimum(np.arange(i, i + size), n - 1), min(size, n - i)
 
 
 class _Chunk:
-    """Rows that move together, as tensors of one fixed shape."""
+    """Rows that move at the same time, as tensors of one fixed shape."""
 
     def __init__(
         self,
@@ -230,13 +229,13 @@ class _Chunk:
         self.tensors = [torch.tensor(a) for a in per_row]
 
     def place(self, codes: Tensor) -> Tensor:
-        """Where codes are in Z."""
+        """Return the points of Z for codes."""
         if self.decode is None:
             return codes
         return torch.clamp(self.decode(codes, *self.tensors), self.low, self.high)
 
     def walk(self, loss: Loss, steps: int, lr: float, optimizer: Optimizer) -> Iterator[Array]:
-        """The place at the start and after each step."""
+        """Yield the points of Z at the start and after each step."""
         codes = torch.tensor(self.start, dtype=torch.float64, requires_grad=True)
         moves = OPTIMIZERS[optimizer]([codes], lr=lr)
         for _ in range(steps):
@@ -244,10 +243,12 @@ class _Chunk:
             yield place.detach().numpy().copy()
             total = loss(place, self.x, *self.tensors).sum()
             (gradient,) = torch.autograd.grad(total, codes)
-            codes.grad = gradient.nan_to_num(0.0, 0.0, 0.0)  # a loss that overflows moves nobody
+            codes.grad = gradient.nan_to_num(
+                0.0, 0.0, 0.0
+            )  # if the loss overflows, the row does not move
             moves.step()
             if self.decode is None:
-                with torch.no_grad():  # the candidate itself, not a copy of it, stays within bounds
+                with torch.no_grad():  # the codes themselves must stay inside the limits
                     codes.copy_(self.limits.pull(codes, self.low, self.high))
         with torch.no_grad():
             yield self.place(codes).numpy().copy()
@@ -261,7 +262,7 @@ def _best(
     legal: Callable[[Array, Array], Array],
     confidence: Callable[[Array], Array],
 ) -> tuple[Array, Array, Array]:
-    """What each row keeps of its walk."""
+    """Return the best step of each row: Z_plus, confidence and rank."""
     Z, per_row = chunk.Z[:n_real], [a[:n_real] for a in chunk.per_row]
     rows = np.arange(n_real)
     best: tuple[Array, Array, Array] | None = None

@@ -1,10 +1,10 @@
-"""LatentDescent: gradient search in a VAE's latent space, which `revise` and `cruds` share.
+"""LatentDescent: gradient search in the latent space of a VAE, for `revise` and `cruds`.
 
     min over u of  ell(h(D(u))) + lam * C(x, D(u))
 
-Among the places on its way that h accepts, each row keeps the one with the lowest objective, so
-that lam decides between cheap and sure. (Public versions keep the cheapest, whatever lam is, and so
-does `cruds`.)
+The result is the point of the search path with the lowest objective among those that h accepts. So
+lam decides between a low cost and a high confidence. (Public versions use the cheapest point for
+any lam, and so does `cruds`.)
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,15 +22,17 @@ from torch import Tensor, nn
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import SURELY, Optimizer, Rank, SearchResult, attempt
 from genrecourse.methods._vae import Make, VAEConfig, fit_vae, in_chunks, restore_vae
-from genrecourse.methods.base import TrainingRows
 from genrecourse.model.artifact import under, weights, within
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
 
 
 class LatentDescent(GradientMethod):
-    """A subclass says which VAE, what it learns from, and which of its codes move."""
+    """A subclass defines the VAE, its training data, and which of its codes move."""
 
     _records: ClassVar[dict[str, type[Any]]] = {"vae": VAEConfig}
     options: ClassVar[tuple[str, ...]] = ("lam",)
@@ -44,19 +46,19 @@ class LatentDescent(GradientMethod):
 
     @abstractmethod
     def _make(self) -> Make[Any]:
-        """Makes the VAE."""
+        """Return the function that makes the VAE."""
 
     @abstractmethod
     def _tensors(self, rows: TrainingRows) -> tuple[Tensor, ...]:
-        """What the VAE's loss reads."""
+        """Return the tensors for the loss of the VAE."""
 
     @abstractmethod
     def _codes(self, Z: Tensor) -> Tensor:
-        """(n, moving + fixed) a person's place in the latent space; what can move comes first."""
+        """Return (n, moving + fixed) the codes of people; the codes that move come first."""
 
     @abstractmethod
     def _n_moving(self) -> int:
-        """How many of the codes move."""
+        """Return how many of the codes move."""
 
     # ---- fit ----------------------------------------------------------------------------------
 
@@ -111,11 +113,11 @@ class LatentDescent(GradientMethod):
         return self._until_accepted(Z, [partial(search, start) for start in starts])
 
     def _starts(self, moving: Array) -> list[Array]:
-        """(n, moving) where a search begins, and begins again for rows that did not get there."""
+        """Return the starts (n, moving); later ones are for rows that h still rejects."""
         return [moving]
 
     def _decoder(self) -> Callable[..., Tensor]:
-        """decode(what moves, what is fixed, Z), in the search's double precision."""
+        """Return decode(moving codes, fixed codes, Z), in double precision."""
         decoder: nn.Module = copy.deepcopy(self.vae_.decoder).double().requires_grad_(False)
         return lambda moving, fixed, Z: decoder(torch.cat([moving, fixed], dim=1), Z)
 

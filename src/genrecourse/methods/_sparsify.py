@@ -1,14 +1,17 @@
-"""Fewer changes: put back what h does not need."""
+"""Fewer changes: undo changes that h does not need."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from genrecourse.methods._gradient_search import SURELY
-from genrecourse.table.cost import Cost
-from genrecourse.table.encoding import Array, TableEncoder
+
+if TYPE_CHECKING:
+    from genrecourse.table.cost import Cost
+    from genrecourse.table.encoding import Array, TableEncoder
 
 
 def undo_needless(
@@ -18,10 +21,10 @@ def undo_needless(
     cost: Cost,
     confidence: Callable[[Array], Array],
 ) -> Array:
-    """(n, D) Z_plus with x's own value wherever h accepts without the change.
+    """Return (n, D): Z_plus without the changes that h does not need.
 
-    One feature after the other, the cheapest change first, in all rows at once. What x has breaks
-    no rule. A row that h rejects is left as it is.
+    The changes of each row are tried one after the other, the cheapest first. The values of x break
+    no rule. A row that h rejects is not changed.
     """
     if len(Z) == 0:
         return Z_plus

@@ -1,17 +1,17 @@
-"""A conditional-subspace VAE: what tells the classes apart is in w, all else in z.
+"""A conditional-subspace VAE: w contains what separates the outcomes, z everything else.
 
     x_free ~ p(. | w, z, x_given),  w ~ N(centre_y, I),  z ~ N(0, I)
     w ~ q(. | x, y),  z ~ q(. | x)
 
 Klys, Snell & Zemel, "Learning Latent Subspaces in Variational Autoencoders", NeurIPS 2018. An
-adversary q(y | z) learns to read the outcome off z, while z learns to leave it in the dark:
+adversary q(y | z) learns to predict the outcome from z, and z learns to prevent that:
 
     min over the VAE  -log p(x | w, z) + KL(w) + KL(z) - independence * H[q(y | z)]
     min over q(y | z) -log q(y | z)
 
-Both are one sum here, each with the other's part held still, so that one loop trains both. The
-adversary sees the two outcomes equally often: if z tells it nothing, its answer is one half, where
-the entropy H is highest.
+Here both losses are one sum, in which each part gets no gradient from the other, so one loop trains
+both. The adversary weighs the two outcomes equally: if z contains no information, its answer is one
+half, where the entropy H is highest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from genrecourse.methods._vae import (
 )
 
 N_RELEVANT = 2  # dimensions of w
-APART = 1.5  # centre_y is this far from 0 in each of them, one way or the other
+APART = 1.5  # centre_y is this far from 0 in each dimension, with the sign of the outcome
 ADVERSARY = (64, 64)
 
 
@@ -49,12 +49,12 @@ class SubspaceVAE(nn.Module):
         self.adversary = make_net(config.n_latent, ADVERSARY, 1)
 
     def encode(self, Z: Tensor, y: Tensor) -> Tensor:
-        """(n, w and z) the means; y: 1.0 where the outcome is favourable."""
+        """Return (n, w and z) the means; y: 1.0 if the outcome is favourable."""
         w, z = self._posteriors(Z, y)
         return torch.cat([w[0], z[0]], dim=1)
 
     def decode(self, codes: Tensor, Z: Tensor) -> Tensor:
-        """RelaxedRule rows (n, D) with the immutables of Z."""
+        """Return relaxed rows (n, D) with the immutable features of Z."""
         return self.decoder(codes, Z)
 
     def _posteriors(self, Z: Tensor, y: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
@@ -64,7 +64,7 @@ class SubspaceVAE(nn.Module):
     def loss(
         self, kl_weight: float, generator: torch.Generator, Z: Tensor, y: Tensor, weight: Tensor
     ) -> Tensor:
-        """weight: makes the two outcomes count the same to the adversary; 1 in the mean."""
+        """Return the mean loss. weight: balances the outcomes for the adversary; its mean is 1."""
         (mean_w, log_var_w), (mean_z, log_var_z) = self._posteriors(Z, y)
         w, z = draw(mean_w, log_var_w, generator), draw(mean_z, log_var_z, generator)
         centre = APART * (2 * y[:, None] - 1)
@@ -80,5 +80,5 @@ class SubspaceVAE(nn.Module):
 
 
 def entropy(logits: Tensor) -> Tensor:
-    """Of a coin with these logits, in nats."""
+    """Return the entropy of a coin with these logits, in nats."""
     return softplus(logits) - logits * torch.sigmoid(logits)

@@ -1,11 +1,11 @@
-"""h as a differentiable function of Z: itself where it can be, a network fitted on its scores else.
+"""h as a differentiable function of Z: h itself if possible, else a network fitted on its scores.
 
     h_logits = differentiable(problem, rows, random_state, where)  # in _fit; may warn
-    h_logits(Z)                              # (..., D) tensor -> (...), above 0 where h accepts
-    h_logits.arrays()                        # for _state: empty where it is h itself
-    restore(problem, arrays)                 # for _restore
+    h_logits(Z)               # (..., D) tensor -> (...), above 0 if h accepts
+    h_logits.arrays()         # for _state: empty if it is h itself
+    restore(problem, arrays)  # for _restore
 
-A stand-in only points the way: `gradient_search` asks the real h about every candidate.
+A surrogate only guides the search: `gradient_search` scores every candidate with the real h.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import copy
 import math
 import warnings
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -24,18 +25,20 @@ from genrecourse.errors import stacklevel_of_caller
 from genrecourse.model.artifact import fill, weights
 from genrecourse.model.classifier import MLP, Classifier
 from genrecourse.model.training import TrainingPlan, train
-from genrecourse.rules.problem import Problem, TrainingRows
-from genrecourse.table.encoding import Array, TableEncoder
+
+if TYPE_CHECKING:
+    from genrecourse.rules.problem import Problem, TrainingRows
+    from genrecourse.table.encoding import Array, TableEncoder
 
 HIDDEN = (64, 64)
 BATCH, RATE = 256, 5e-3
-EPOCHS, LEAST, MOST = 40, 300, 2000  # passes over the rows, but so many batches
-HELD_OUT, ASKED = 0.2, 20_000  # share of the rows kept for the agreement; most rows learned from
+EPOCHS, LEAST, MOST = 40, 300, 2000  # passes over the rows; fewest and most batches
+HELD_OUT, ASKED = 0.2, 20_000  # share of rows to test the agreement; most rows to learn from
 EDGE = 1e-12  # a probability this close to 0 or 1 has no usable logit
 
 
 class HLogits:
-    """(..., D) -> (...): logits of the favourable outcome, 0 at h's cutoff, in double precision."""
+    """(..., D) -> (...): logits of the favourable outcome in double precision; 0 at the cutoff."""
 
     def __init__(self, module: nn.Module, cutoff: float, score_range: tuple[float, float]):
         self._module = copy.deepcopy(module).double().eval().requires_grad_(False)
@@ -46,7 +49,7 @@ class HLogits:
 
     def __call__(self, Z: Tensor) -> Tensor:
         flat = Z.reshape(-1, Z.shape[-1])
-        if type(self._module) is MLP:  # its logits are exact where its probabilities round to 1
+        if type(self._module) is MLP:  # its logits are exact even if its probabilities round to 1
             logits = self._module.logits(flat)
         else:
             share = (self._module(flat).reshape(-1) - self._low) / self._span
@@ -54,32 +57,32 @@ class HLogits:
         return (logits - self._shift).reshape(Z.shape[:-1])
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Nothing: it is h itself, which a model file has already, or is given again."""
+        """Return nothing: h itself is in the model file, or the user gives it again."""
         return {}
 
 
 class StandIn(HLogits):
-    """A network that was fitted on h's scores on the common scale."""
+    """A surrogate: a network fitted on the scores of h, on the scale with the cutoff 0.5."""
 
     def __init__(self, network: MLP, agreement: float):
         super().__init__(network, 0.5, (0.0, 1.0))
         self._network, self.agreement = network, agreement
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """Return the weights of the network and the agreement."""
         return {**weights(self._network), "agreement": np.array([self.agreement])}
 
 
 def differentiable(problem: Problem, rows: TrainingRows, random_state: int, where: str) -> HLogits:
-    """Return h as logits with gradients; warn if a network has to stand in for it."""
+    """Return h as logits with gradients; warn if it is a surrogate network."""
     same = itself(problem.classifier, problem.encoder)
     if same is not None:
         return same
     found = _fit_stand_in(problem, rows, random_state)
     warnings.warn(
-        f"{where}: the classifier ({_kind(problem.classifier)}) has no "
-        "gradients in this encoding, so a network fitted on its scores points the way; on held-out "
-        f"rows the two agree on {found.agreement:.1%} of decisions. The classifier itself still "
-        "chooses among what is found",
+        f"{where}: the classifier ({_kind(problem.classifier)}) has no gradients in this encoding, "
+        "so a network fitted on its scores guides the search; on held-out rows the two agree on "
+        f"{found.agreement:.1%} of decisions. The classifier itself still scores every candidate",
         UserWarning,
         stacklevel=stacklevel_of_caller(),
     )
@@ -87,11 +90,11 @@ def differentiable(problem: Problem, rows: TrainingRows, random_state: int, wher
 
 
 def restore(problem: Problem, arrays: dict[str, np.ndarray]) -> HLogits:
-    """What `differentiable` gave, from its arrays."""
+    """Return the result of `differentiable` from its arrays."""
     if not arrays:
         same = itself(problem.classifier, problem.encoder)
         if same is None:
-            raise ValueError("the classifier has no gradients, and nothing that stands in for it")
+            raise ValueError("the classifier has no gradients, and there is no surrogate for it")
         return same
     learned = dict(arrays)
     agreement = float(learned.pop("agreement")[0])
@@ -102,13 +105,13 @@ def restore(problem: Problem, arrays: dict[str, np.ndarray]) -> HLogits:
 
 
 def itself(h: Classifier, encoder: TableEncoder) -> HLogits | None:
-    """h, if it is a module that reads this encoder's Z and has gradients."""
+    """Return h if it is a torch module on the Z of this encoder and has gradients, else None."""
     if not isinstance(h.model, nn.Module) or h.encoder is not encoder:
         return None
     try:
         found = HLogits(h.model, h.cutoff, h.score_range)
         asked = found(torch.full((2, encoder.width), 0.5, dtype=torch.float64, requires_grad=True))
-    except Exception:  # a stranger's module: not to be copied, or not run in double precision
+    except Exception:  # any module: it may not allow a copy or double precision
         return None
     return found if asked.requires_grad else None
 
@@ -118,7 +121,7 @@ def _kind(h: Classifier) -> str:
 
 
 def _fit_stand_in(problem: Problem, rows: TrainingRows, random_state: int) -> StandIn:
-    """Cross-entropy with h's confidence as the target, on training rows and on mixtures of them."""
+    """Fit a network to h's confidence by cross-entropy, on training rows and their mixtures."""
     rng = np.random.default_rng(random_state)
     order = rng.permutation(len(rows.Z))
     n_held = max(1, round(HELD_OUT * len(order)))
@@ -150,8 +153,10 @@ def _fit_stand_in(problem: Problem, rows: TrainingRows, random_state: int) -> St
 def _with_mixtures(
     problem: Problem, F: Array, confidence: Array, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """The rows, and as many in which some features are another row's: a search leaves the data, and
-    must not be led by a network that has never seen such rows."""
+    """Return the rows, and as many mixtures in which some features come from another row.
+
+    A search leaves the data, so the network must have seen such rows.
+    """
     other = F[rng.permutation(len(F))]
     mixed = np.where(rng.random(F.shape) < rng.random((len(F), 1)), other, F)
     Z_mixed = problem.encoder.from_features(mixed)

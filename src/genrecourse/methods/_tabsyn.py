@@ -1,8 +1,8 @@
-"""TabSyn: a VAE that turns rows into numbers, and a diffusion model of these numbers.
+"""TabSyn: a VAE that encodes rows as numbers, and a diffusion model of these numbers.
 
 Zhang et al., "Mixed-Type Tabular Data Synthesis with Score-based Diffusion in Latent Space", ICLR
-2024. Here it is fitted on D+ alone, so that it generates people like those who were accepted; the
-two methods around it differ in how they bring x in.
+2024. Here it is fitted on D+ only, so it generates people like accepted people. The two methods
+that use it differ in how they use x.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -31,17 +31,19 @@ from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.request import check_weight
 from genrecourse.model.artifact import fill, under, weights, within
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
-from genrecourse.table.noise import KeyedNoise, Words
+
+if TYPE_CHECKING:
+    from genrecourse.table.noise import KeyedNoise, Words
 
 
 @dataclass(frozen=True)
 class TabSyn:
-    """Fitted: from noise to latents, and from latents to rows."""
+    """A fitted TabSyn: it turns noise into latents, and latents into rows."""
 
     tokeniser: Tokeniser
     vae: TokenVAE
     denoiser: Denoiser
-    centre: Tensor  # (L,) of the VAE's means: a latent is standardised to SIGMA_DATA
+    centre: Tensor  # (L,) mean of the VAE's means; latents are standardised to SIGMA_DATA
     scale: Tensor  # (L,)
 
     @property
@@ -52,7 +54,7 @@ class TabSyn:
         return self.denoiser(latents.float(), torch.full((1, 1), sigma)).double()
 
     def rows(self, latents: Tensor) -> Array:
-        """(n, L) -> F (n, d): every code at its likeliest."""
+        """Return F (n, d) for latents (n, L), with the likeliest code of each feature."""
         logits, values = self.vae.decode(latents.float() * self.scale + self.centre)
         return self.tokeniser.features(logits.argmax(-1).numpy(), values.numpy())
 
@@ -67,7 +69,7 @@ class TabSyn:
         n_proposals: int = 1,
         log_weight: LogWeight | None = None,
     ) -> Array:
-        """A row of F for each key. Decoded in the chunks of sampling: one fixed shape."""
+        """Return a row of F for each key, decoded in chunks of one fixed shape."""
         latents = sample(
             self.denoise,
             keys,
@@ -97,7 +99,7 @@ class TabSyn:
         vae_config: TabSynVAEConfig,
         denoiser_config: DenoiserConfig,
     ) -> TabSyn:
-        """The inverse of `arrays`."""
+        """Return the TabSyn that `arrays` wrote."""
         values = {int(j): known for j, known in within("values", arrays).items()}
         tokeniser = Tokeniser(encoder, values)
         centre, scale = torch.tensor(arrays["centre"]), torch.tensor(arrays["scale"])
@@ -110,7 +112,7 @@ class TabSyn:
 
 
 def in_chunks(act: Callable[[Tensor], Array], rows: Tensor, size: int = 256) -> Array:
-    """act on chunks of one shape, the last one padded, so that no row's answer hangs on others."""
+    """Apply `act` to chunks of one shape, so that the result of a row depends on no other row."""
     parts = []
     for i in range(0, len(rows), size):
         pad = np.minimum(np.arange(i, i + size), len(rows) - 1)
@@ -127,7 +129,7 @@ def fit_tabsyn(
     seed: int,
     progress: bool,
 ) -> TabSyn:
-    """F: the rows to be imitated."""
+    """Return a TabSyn that is fitted on the rows F."""
     tokeniser = Tokeniser.fit(F, encoder)
     tokens = tokeniser.tokens(F)
     vae = fit_vae(tokens, tokeniser, vae_config, seed=seed, progress=progress)
@@ -140,11 +142,11 @@ def fit_tabsyn(
     return TabSyn(tokeniser, vae, denoiser, centre.clone(), scale.clone())
 
 
-# ---- what the methods share -------------------------------------------------------------------
+# ---- the base class of both methods -----------------------------------------------------------
 
 
 class TabSynMethod(Method):
-    """A method around a TabSyn that is fitted on D+ = {favourable, h > gamma}."""
+    """A method that uses a TabSyn fitted on D+ = {favourable, h > gamma}."""
 
     _records: ClassVar[dict[str, type[Any]]] = {"vae": TabSynVAEConfig, "denoiser": DenoiserConfig}
 
@@ -160,7 +162,7 @@ class TabSynMethod(Method):
 
     @staticmethod
     def _test_params() -> dict[str, Any]:
-        """Settings for the contract's checks: all parts run, none for long."""
+        """Return quick settings for the checks of the contract."""
         return {
             "vae": TabSynVAEConfig(width=8, heads=1, feedforward=8, steps=60, batch_size=64),
             "denoiser": DenoiserConfig(width=16, steps=60, batch_size=64),
@@ -174,7 +176,7 @@ class TabSynMethod(Method):
             raise UserError(
                 f"{self._where('fit')}: no row has a favourable outcome and a score above gamma "
                 f"{self.gamma:g} (0.5 is the cutoff), so there is nobody to imitate. Lower gamma, "
-                "or look at the classifier's cutoff"
+                "or check the cutoff of the classifier"
             )
         started = time.perf_counter()
         self.tabsyn_ = fit_tabsyn(
@@ -214,13 +216,14 @@ class TabSynMethod(Method):
 
 
 def check_count(where: str, name: str, value: Any) -> None:
+    """Raise a UserError unless the value is an integer from 1 on."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < 1:
         raise UserError(f"{where}: {name} is {value!r}; it must be a whole number from 1 on")
 
 
 def reconstruction(tabsyn: TabSyn, F: Array) -> dict[str, float]:
-    """How well the VAE gives back what it was fitted on, through its means."""
+    """Return the reconstruction errors of the VAE on the rows that it was fitted on."""
     with torch.inference_mode():
         means = tabsyn.vae.encode(*tabsyn.tokeniser.tokens(F))[0].flatten(1)
         again = tabsyn.rows((means - tabsyn.centre) / tabsyn.scale)

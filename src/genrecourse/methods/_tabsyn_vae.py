@@ -1,17 +1,18 @@
-"""The VAE of TabSyn: a row of mixed features <-> one vector of plain numbers, a piece a feature.
+"""The VAE of TabSyn: a row of mixed features <-> one vector, with one piece per feature.
 
     row  --tokens--> transformer --> mean, log variance (d, latent)  --> transformer --> row
 
-Every feature is a code and a value. A category has a code for each level and no value; a number has
-a value, and the codes "present" and, where the schema allows it, "missing". So one embedding and
-one detokeniser serve both kinds: each feature has its own point for each code, and its own
-direction along which its value moves.
+Every feature has a code and a value. A category has one code per level and no value. A number has a
+value and the code "present", or "missing" if the schema allows it. So one embedding and one
+detokeniser work for both kinds: each feature has a point for each code, and a direction for its
+value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -21,16 +22,21 @@ from torch.nn import functional
 
 from genrecourse.genre.model import EncoderLayer, NetConfig
 from genrecourse.model.training import TrainingPlan, train
-from genrecourse.table.encoding import Array, TableEncoder
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array, TableEncoder
 
 
 @dataclass(frozen=True)
 class TabSynVAEConfig:
-    """Sizes and speed. TabSyn has tokens of width 4 throughout, two layers, a transformer of its
-    own for the variance, and 4,000 epochs of batches of 4,096: here they share one, and the batches
-    are counted."""
+    """Sizes and training.
 
-    latent: int = 4  # numbers a feature
+    The original has tokens of width 4, two layers, a second transformer for the variance, and 4,000
+    epochs with batches of 4,096. Here mean and variance share one transformer, and `steps` is the
+    number of batches.
+    """
+
+    latent: int = 4  # numbers per feature
     width: int = 32
     heads: int = 2
     feedforward: int = 64
@@ -38,23 +44,23 @@ class TabSynVAEConfig:
     steps: int = 2500
     batch_size: int = 256
     lr: float = 3e-3
-    beta: tuple[float, float] = (1e-2, 1e-5)  # weight of the prior, at first and in the end
-    annealed: float = 0.6  # share of the steps after which beta is at its end
+    beta: tuple[float, float] = (1e-2, 1e-5)  # first and last weight of the prior
+    annealed: float = 0.6  # share of the steps until beta has its last value
 
 
 # ---- F <-> codes and values -------------------------------------------------------------------
 
 
 class Tokeniser:
-    """The scaled feature view F <-> codes (n, d) and values (n, d).
+    """F <-> codes (n, d) and values (n, d).
 
-    A number becomes its normal score, by its rank among the rows that were fitted; the way back is
-    their empirical quantile function, without interpolation. So an atom (capital-gain = 0) is a
-    wide step that small errors do not leave, and a decoded number is one that occurs.
+    A number becomes its normal score, by its rank among the fitted rows. The inverse is their
+    empirical quantile function, without interpolation. So a frequent value (capital-gain = 0) is a
+    wide step that small errors do not leave, and a decoded number is a value of the fitted rows.
     """
 
     def __init__(self, encoder: TableEncoder, values: dict[int, Array]):
-        self.values = values  # of each number, sorted
+        self.values = values  # of each number feature, sorted
         self.n_codes = [block.n_levels or 1 + block.has_flag for block in encoder.blocks]
         self.is_number = np.array([block.n_levels == 0 for block in encoder.blocks])
         self.may_be_missing = [feature.missing for feature in encoder.schema]
@@ -65,12 +71,12 @@ class Tokeniser:
         for j, block in enumerate(encoder.blocks):
             if block.n_levels == 0:
                 present = np.sort(F[~np.isnan(F[:, j]), j])
-                # where nobody has a value, what is decoded is "missing" anyway
+                # if all values are missing, the decoded code is "missing" in any case
                 values[j] = present if len(present) else np.zeros(1)
         return cls(encoder, values)
 
     def tokens(self, F: Array) -> tuple[Tensor, Tensor]:
-        """F -> codes (n, d) and values (n, d); the value of what has none is 0."""
+        """Return codes (n, d) and values (n, d) of F; a feature without a value has 0."""
         missing = np.array(self.n_codes) - 1  # the last code
         codes = np.where(np.isnan(F), missing, np.where(self.is_number, 0, F)).astype(np.int64)
         values = np.zeros(F.shape)
@@ -78,12 +84,12 @@ class Tokeniser:
             there = codes[:, j] == 0
             below = np.searchsorted(known, F[there, j], side="left")
             not_above = np.searchsorted(known, F[there, j], side="right")
-            rank = (below + not_above) / (2 * len(known))  # an atom has its middle rank
+            rank = (below + not_above) / (2 * len(known))  # equal values have their middle rank
             values[there, j] = ndtri(rank.clip(0.5 / len(known), 1 - 0.5 / len(known)))
         return torch.as_tensor(codes), torch.as_tensor(values, dtype=torch.float32)
 
     def features(self, codes: np.ndarray, values: np.ndarray) -> Array:
-        """The inverse of `tokens`."""
+        """Return F for codes and values, the inverse of `tokens`."""
         F = codes.astype(np.float64)
         for j, known in self.values.items():
             place = (ndtr(values[:, j]) * len(known)).astype(int)
@@ -109,7 +115,7 @@ class TokenVAE(nn.Module):
         self.latent = config.latent
         self.register_buffer("open_codes", torch.arange(most) < torch.tensor(n_codes)[:, None])
         self.register_buffer("has_value", torch.as_tensor(is_number))
-        # of each feature: a point a code, and the direction of its value
+        # for each feature: a point for each code, and the direction of its value
         self.points = nn.Parameter(0.5 * torch.randn(d, most, width))
         self.direction = nn.Parameter(0.5 * torch.randn(d, width))
         self.encoder = nn.ModuleList(EncoderLayer(layer) for _ in range(config.layers))
@@ -119,12 +125,12 @@ class TokenVAE(nn.Module):
         self.position = nn.Parameter(0.5 * torch.randn(d, width))
         self.decoder = nn.ModuleList(EncoderLayer(layer) for _ in range(config.layers))
         self.norm_decoded = nn.LayerNorm(width)
-        # of each feature: a logit a code, and its value
+        # for each feature: a logit for each code, and its value
         self.head = nn.Parameter(torch.randn(d, width, most + 1) / width**0.5)
         self.bias = nn.Parameter(torch.zeros(d, most + 1))
 
     def encode(self, codes: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """-> means and log variances, (n, d, latent) each."""
+        """Return means and log variances, (n, d, latent) each."""
         features = torch.arange(codes.shape[1])
         tokens = self.points[features, codes] + values[..., None] * self.direction
         for layer in self.encoder:
@@ -133,7 +139,7 @@ class TokenVAE(nn.Module):
         return mean, log_variance
 
     def decode(self, latents: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, d * latent) -> logits of the codes (n, d, K) and values (n, d)."""
+        """Return logits of the codes (n, d, K) and values (n, d) for latents (n, d * latent)."""
         pieces = latents.view(len(latents), -1, self.latent)
         tokens = self.from_latent(pieces) + self.position
         for layer in self.decoder:
@@ -144,8 +150,8 @@ class TokenVAE(nn.Module):
     def loss(
         self, codes: Tensor, values: Tensor, beta: float, generator: torch.Generator
     ) -> Tensor:
-        """Cross-entropy of the codes, squared error of the values that are there, beta * KL; the
-        mean over features and rows."""
+        """Return the mean over features and rows of: cross-entropy of the codes, squared error of
+        the values that are not missing, and beta * KL."""
         mean, log_variance = self.encode(codes, values)
         noise = torch.randn(mean.shape, generator=generator)
         logits, decoded = self.decode((mean + noise * (log_variance / 2).exp()).flatten(1))
@@ -157,7 +163,7 @@ class TokenVAE(nn.Module):
 
 
 def annealed(config: TabSynVAEConfig) -> Iterator[float]:
-    """beta of each step: down from its first to its last value by equal factors, then constant."""
+    """Yield beta of each step: it falls geometrically to its last value, then is constant."""
     first, last = config.beta
     falling = max(1, round(config.annealed * config.steps))
     for step in range(config.steps):

@@ -1,11 +1,11 @@
-"""A variational auto-encoder over rows of Z, conditional on the immutables.
+"""A variational auto-encoder of rows of Z, conditional on the immutable features.
 
     x_free ~ p(. | u, x_given),  u ~ N(0, I),  u ~ q(. | x)
 
-The immutables (x_given) are told to the decoder and never decoded, so that whatever is decoded has
-x's own. A number is normal around a sigmoid with a spread that is learned for each: a cross-entropy
-on numbers, as public versions have it, has a spread of about a half, under which the latent forgets
-them. Categories are relaxed: a sigmoid for two levels, a softmax for more.
+The decoder gets the immutable features (x_given) as an input and does not decode them, so every
+decoded row has those of x. A number is normal around a sigmoid, with a learned spread per feature.
+Public versions use a cross-entropy for numbers, which is like a spread of about one half; then the
+latent code loses the numbers. Categories are relaxed: a sigmoid for two levels, a softmax for more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,35 +23,41 @@ from torch.nn import functional
 from genrecourse.methods._gradient_search import chunks
 from genrecourse.model.artifact import fill
 from genrecourse.model.training import TrainingPlan, TrainingReport, train
-from genrecourse.rules.problem import Problem
-from genrecourse.table.encoding import Array, TableEncoder
 
-NARROWEST = 0.01  # spread of a number: finer than this no plan is followed anyway
-CHUNK = 256  # rows encoded together: one fixed shape, so that a row's code is its own
+if TYPE_CHECKING:
+    from genrecourse.rules.problem import Problem
+    from genrecourse.table.encoding import Array, TableEncoder
+
+NARROWEST = 0.01  # smallest spread of a number: nobody carries out a plan more precisely
+CHUNK = 256  # rows at once: one fixed shape, so that a code does not depend on other rows
 
 
 @dataclass(frozen=True)
 class VAEConfig:
-    """Sizes and speed. The originals' sizes; their 100 epochs of batches of 32 rows are minutes on
-    one core, so batches are larger, the rate goes down to zero, and a large table has an end."""
+    """Sizes and training of a VAE.
 
-    hidden: tuple[int, ...] = (512, 256)  # of the encoder; the decoder's are the same, reversed
+    The sizes are those of the originals. Their 100 epochs with batches of 32 rows take minutes on
+    one core. So here the batches are larger, the learning rate falls to zero, and the number of
+    batches is limited.
+    """
+
+    hidden: tuple[int, ...] = (512, 256)  # layers of the encoder; the decoder has them reversed
     n_latent: int = 8
-    epochs: int = 100  # passes over the rows ...
-    max_steps: int = 8000  # ... but at most so many batches
+    epochs: int = 100  # passes over the rows
+    max_steps: int = 8000  # batches, at most
     batch_size: int = 128
     lr: float = 1e-3
     weight_decay: float = 1e-6
-    # of the divergence from the prior: rises from 0 to this, so that no latent is given up early
+    # final weight of the divergence from the prior; it rises from 0, so that all latents are used
     kl_weight: float = 0.3
 
     def n_steps(self, n_rows: int) -> int:
-        """How many batches that is."""
+        """Return the number of batches."""
         return min(self.epochs * -(-n_rows // self.batch_size), self.max_steps)
 
 
 class RowDecoder(nn.Module):
-    """p(x_free | inputs, x_given): a net whose outputs are read as the free columns of a row."""
+    """p(x_free | inputs, x_given): a network whose outputs are the free columns of a row."""
 
     def __init__(self, n_inputs: int, hidden: tuple[int, ...], layout: Layout):
         super().__init__()
@@ -61,21 +67,21 @@ class RowDecoder(nn.Module):
         self.log_spread = nn.Parameter(torch.full((len(layout.numbers),), -2.0))
 
     def outputs(self, inputs: Tensor, Z: Tensor) -> Tensor:
-        """(n, free columns) before they are squashed; of Z only the immutables are read."""
+        """Return (n, free columns) before `squash`; uses only the immutable features of Z."""
         return self.net(torch.cat([inputs, Z[:, self.layout.given]], dim=1))
 
     def forward(self, inputs: Tensor, Z: Tensor) -> Tensor:
-        """RelaxedRule rows (n, D) with the immutables of Z."""
+        """Return relaxed rows (n, D) with the immutable features of Z."""
         return Z.index_copy(1, self.layout.free, self.layout.squash(self.outputs(inputs, Z)))
 
     def neg_log_prob(self, inputs: Tensor, Z: Tensor) -> Tensor:
-        """(n,) of the free columns of Z, up to a constant."""
+        """Return (n,) the negative log-likelihood of the free columns of Z, up to a constant."""
         layout = self.layout
         out, x = self.outputs(inputs, Z), Z[:, layout.free]
         spread = NARROWEST + self.log_spread.exp()
         gap = (torch.sigmoid(out[:, layout.numbers]) - x[:, layout.numbers]) / spread
         of_numbers = gap.square() / 2 + spread.log()
-        if layout.flags:  # a value that is missing says nothing
+        if layout.flags:  # a missing value does not count
             there = torch.ones_like(of_numbers)
             for number, flag in layout.flags.items():
                 there[:, number] = 1 - x[:, flag]
@@ -91,15 +97,17 @@ class RowDecoder(nn.Module):
 
 
 class Layout:
-    """Which columns of Z are decoded and which are given, and what the decoded ones mean."""
+    """Which columns of Z are decoded and which are inputs, and the kinds of the decoded columns."""
 
     def __init__(self, encoder: TableEncoder, immutable: np.ndarray):
         free: list[int] = []
         given: list[int] = []
-        numbers: list[int] = []  # from here on: places among the free columns
-        pairs: list[int] = []  # columns of their own that are 0 or 1
+        numbers: list[int] = []  # from here on: positions among the free columns
+        pairs: list[int] = []  # single columns that are 0 or 1
         self.onehots: list[slice] = []
-        self.flags: dict[int, int] = {}  # which of the numbers -> its column that says "missing"
+        self.flags: dict[
+            int, int
+        ] = {}  # position in `numbers` -> the column that marks it as missing
         for block, is_given in zip(encoder.blocks, immutable, strict=True):
             columns = range(block.start, block.stop)
             if is_given:
@@ -121,7 +129,7 @@ class Layout:
         self.pairs = torch.tensor(pairs, dtype=torch.long)
 
     def squash(self, out: Tensor) -> Tensor:
-        """Outputs of a net as relaxed values of the free columns."""
+        """Return outputs of a network as relaxed values of the free columns."""
         values = torch.sigmoid(out)
         if self.onehots:
             values = values.clone()
@@ -139,27 +147,27 @@ class VAE(nn.Module):
         self.decoder = RowDecoder(config.n_latent, config.hidden, layout)
 
     def encode(self, Z: Tensor) -> Tensor:
-        """(n, k) the mean of q(u | x)."""
+        """Return (n, k) the mean of q(u | x)."""
         return self.encoder(Z).chunk(2, dim=1)[0]
 
     def decode(self, u: Tensor, Z: Tensor) -> Tensor:
-        """RelaxedRule rows (n, D) with the immutables of Z."""
+        """Return relaxed rows (n, D) with the immutable features of Z."""
         return self.decoder(u, Z)
 
     def loss(self, kl_weight: float, generator: torch.Generator, Z: Tensor) -> Tensor:
-        """The negative evidence bound (if kl_weight is 1), a mean over rows."""
+        """Return the mean over rows of the negative evidence bound (if kl_weight is 1)."""
         mean, log_var = self.encoder(Z).chunk(2, dim=1)
         u = draw(mean, log_var, generator)
         return (self.decoder.neg_log_prob(u, Z) + kl_weight * divergence(mean, log_var)).mean()
 
 
 def draw(mean: Tensor, log_var: Tensor, generator: torch.Generator) -> Tensor:
-    """One draw a row from N(mean, exp(log_var)), differentiable in both."""
+    """Return one draw per row from N(mean, exp(log_var)), differentiable in both."""
     return mean + (log_var / 2).exp() * torch.randn(mean.shape, generator=generator)
 
 
 def divergence(mean: Tensor, log_var: Tensor, centre: Tensor | float = 0.0) -> Tensor:
-    """(n,) KL(N(mean, exp(log_var)) || N(centre, I))."""
+    """Return (n,) KL(N(mean, exp(log_var)) || N(centre, I))."""
     return ((mean - centre).square() + log_var.exp() - 1 - log_var).sum(1) / 2
 
 
@@ -174,7 +182,7 @@ def make_net(n_inputs: int, hidden: tuple[int, ...], n_outputs: int) -> nn.Seque
 # ---- for a method ----------------------------------------------------------------------------
 
 
-V = TypeVar("V", bound=nn.Module)  # a VAE of some kind: it has loss(kl_weight, generator, *tensors)
+V = TypeVar("V", bound=nn.Module)  # any VAE with loss(kl_weight, generator, *tensors)
 Make = Callable[[VAEConfig, Layout, int], V]
 
 
@@ -183,7 +191,7 @@ def fit_vae(
 ) -> tuple[V, dict[str, Any]]:
     """Return a trained VAE and a report of its training.
 
-    tensors: what its loss reads, a row for each training row.
+    tensors: the arguments of its loss, one row per training row.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(random_state)
@@ -195,7 +203,7 @@ def fit_vae(
 def restore_vae(
     problem: Problem, make: Make[V], config: VAEConfig, arrays: dict[str, np.ndarray]
 ) -> V:
-    """What `fit_vae` gave, from its weights."""
+    """Return the VAE of `fit_vae` from its weights."""
     with torch.device("meta"):
         vae = _make(problem, make, config)
     fill(vae, arrays)
@@ -203,7 +211,7 @@ def restore_vae(
 
 
 def _make(problem: Problem, make: Make[V], config: VAEConfig) -> V:
-    with torch.device("cpu"):  # where columns are is known, whatever the weights will be
+    with torch.device("cpu"):  # the layout needs real tensors, unlike the weights
         layout = Layout(problem.encoder, problem.rules.immutable)
     return make(config, layout, problem.encoder.width)
 
@@ -238,10 +246,10 @@ def as_inputs(Z: Array) -> Tensor:
 
 @torch.no_grad()
 def in_chunks(function: Callable[..., Tensor], *arrays: Array, size: int = CHUNK) -> Array:
-    """function of float32 tensors, on so many rows at a time: padded, so of one shape always.
+    """Apply a function of float32 tensors to chunks of `size` rows; the last chunk is padded.
 
-    How a matrix product rounds depends on its shape; with one shape a row gets the same numbers
-    whoever stands beside it.
+    The rounding of a matrix product depends on its shape. With one shape, the result of a row does
+    not depend on the other rows.
     """
     parts = []
     for rows, n_real in chunks(len(arrays[0]), size):

@@ -6,19 +6,21 @@ among candidates and refine them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from genrecourse.genre.retrieve import nearest, nearest_constrained
-from genrecourse.genre.targets import Targets
 from genrecourse.methods.base import Method
 from genrecourse.model.artifact import under, within
-from genrecourse.rules.book import RuleBook
-from genrecourse.table.encoding import Array
 from genrecourse.trust.refine import refine
 from genrecourse.trust.score import Scored
 from genrecourse.trust.verifier import Verifier
+
+if TYPE_CHECKING:
+    from genrecourse.genre.targets import Targets
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.encoding import Array
 
 
 class VerifiedMethod(Method):
@@ -28,6 +30,7 @@ class VerifiedMethod(Method):
     subclass restores the targets.
     """
 
+    chosen: ClassVar[tuple[str, ...]] = ("gamma",)
     _keeps_outcomes = True
     _knows_roles = True
 

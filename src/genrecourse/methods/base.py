@@ -5,19 +5,19 @@ The verbs `plans` and `promise` come from `planning`, which sees a method as a `
 
 from __future__ import annotations
 
-import inspect
 import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from genrecourse.errors import UserError, did_you_mean
+from genrecourse.errors import UserError
+from genrecourse.methods.params import pack_params, unpack_params
 from genrecourse.model import artifact
 from genrecourse.model.artifact import pack, unpack
 from genrecourse.model.classifier import Classifier, fit_mlp
@@ -31,16 +31,18 @@ from genrecourse.rules.roles import protected_used_by
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
-from genrecourse.trust.verifier import Verifier
 
-__all__ = ["Method", "TrainingRows", "check_params", "long_frame", "long_index", "pack_params"]
+if TYPE_CHECKING:
+    from genrecourse.trust.verifier import Verifier
+
+__all__ = ["Method", "TrainingRows", "long_frame", "long_index"]
 
 N_PROBES = 64  # training rows whose scores identify a classifier at load
 GROUPS = ("menu", "ground", "levels")  # of a model file's arrays: what planning keeps
 
 
 class Method(Plannable, BaseEstimator, ABC):
-    """A recourse method around a classifier. Subclasses write `_fit(rows)` and `_recourse(Z, noise)`.
+    """A recourse method around a classifier. A subclass writes `_fit` and `_recourse`.
 
     classifier: a `Classifier`, or any model that one can wrap; None: `fit` trains the paper's MLP
         on X and y.
@@ -50,6 +52,8 @@ class Method(Plannable, BaseEstimator, ABC):
 
     # the keyword-only arguments of `_recourse`: options of `recourse` and `plans` at each request
     options: ClassVar[tuple[str, ...]] = ()
+    # the numbers that `fit` chooses and reports show; "gamma" names the attribute `gamma_`
+    chosen: ClassVar[tuple[str, ...]] = ()
     # parameters that are dataclasses, so that a model file can name their fields and nothing else
     _records: ClassVar[dict[str, type[Any]]] = {}
     # whether a model file holds training rows with their outcomes, so that it can make promises
@@ -59,7 +63,9 @@ class Method(Plannable, BaseEstimator, ABC):
     _knows_roles: ClassVar[bool] = False
 
     safety: float = 0.5
+    fitted_: bool = False  # False also after a fit that failed halfway
     verifier_: Verifier | None = None
+    fit_report_: Mapping[str, Any] = MappingProxyType({})  # how the fit went; empty: no report
 
     def __init__(
         self, classifier: Any = None, schema: Schema | None = None, *, random_state: int = 0
@@ -114,7 +120,7 @@ class Method(Plannable, BaseEstimator, ABC):
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
         """Learn from a table. y: the outcomes in the data; None: h's own decisions stand in."""
-        self._fitted = False
+        self.fitted_ = False
         self.policy_: Policy | None = None
         schema = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
         encoder = TableEncoder(schema).fit(X)
@@ -140,7 +146,7 @@ class Method(Plannable, BaseEstimator, ABC):
             F, rows, self.problem_, self.random_state, has_outcomes=y is not None
         )
         self._fit(rows)
-        self._fitted = True
+        self.fitted_ = True
         return self
 
     def recourse(self, X: pd.DataFrame, *, rules: Any = None, **options: Any) -> pd.DataFrame:
@@ -243,14 +249,14 @@ class Method(Plannable, BaseEstimator, ABC):
             meta["classifier"], artifact.within("classifier", arrays), classifier, probe, scores
         )
         problem = Problem.of(encoder, h, probe)
-        method = cls(**_unpack_params(meta["params"], cls._records, schema, problem.classifier))
+        method = cls(**unpack_params(meta["params"], cls._records, schema, problem.classifier))
         method.problem_, method.schema_ = problem, schema
         method.classifier_, method._probe_scores = problem.classifier, scores
         groups = {name: artifact.within(name, arrays) for name in GROUPS}
         method.planning_ = PlanningData.from_arrays(groups, problem, method.random_state)
         method.policy_ = Policy.unpack(meta["policy"]) if meta.get("policy") else None
         method._restore(unpack(meta["state"]), artifact.within("state", arrays))
-        method._fitted = True
+        method.fitted_ = True
         return method
 
     def kept_rows(self) -> Array | None:
@@ -269,7 +275,7 @@ class Method(Plannable, BaseEstimator, ABC):
 
         A subclass adds checks of the options' values.
         """
-        if not getattr(self, "_fitted", False):  # also after a fit that failed halfway
+        if not self.fitted_:
             raise UserError(f"{self._where(verb)}: call fit(X, y) first")
         unknown = [name for name in options if name not in self.options]
         if unknown:
@@ -282,41 +288,6 @@ class Method(Plannable, BaseEstimator, ABC):
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
-
-
-# ---- parameters ----------------------------------------------------------------------------------
-
-
-def check_params(kind: type[Method], params: Mapping[str, Any]) -> None:
-    """Raise an error if the method has no such parameter; the error lists those it has."""
-    known = list(inspect.signature(kind.__init__).parameters)[1:]
-    unknown = [name for name in params if name not in known]
-    if unknown:
-        close = did_you_mean(unknown[0], known)
-        raise UserError(f"{kind.__name__} has no parameter {unknown}{close}; it has {known}")
-
-
-def pack_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as JSON values, without the schema and the classifier."""
-    plain = {name: value for name, value in params.items() if name not in ("schema", "classifier")}
-    for name, value in plain.items():
-        if is_dataclass(value) and not isinstance(value, type):
-            plain[name] = {f.name: getattr(value, f.name) for f in fields(value)}
-    return {name: pack(value) for name, value in plain.items()}
-
-
-def _unpack_params(
-    packed: dict[str, Any], records: Mapping[str, type[Any]], schema: Schema, h: Classifier
-) -> dict[str, Any]:
-    params = {name: unpack(value) for name, value in packed.items()}
-    params |= {name: kind(**params[name]) for name, kind in records.items()}
-    params["schema"] = schema if params["schema"] else None
-    if params["classifier"] is not None:
-        to_be_trained = Classifier(
-            None, favourable=h.favourable, cutoff=h.cutoff, score_range=h.score_range
-        )
-        params["classifier"] = h if params["classifier"] else to_be_trained
-    return params
 
 
 # ---- fit -----------------------------------------------------------------------------------------

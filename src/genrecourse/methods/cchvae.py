@@ -1,8 +1,8 @@
-"""C-CHVAE: random search in growing shells of a conditional VAE's latent space."""
+"""C-CHVAE: random search in growing shells in the latent space of a conditional VAE."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,15 +12,17 @@ from genrecourse.methods._vae import VAE, VAEConfig, as_inputs, fit_vae, in_chun
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.model.artifact import weights
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
 
-CHUNK_DRAWS = 8192  # rows decoded and scored together; bounds memory and fixes the shape
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
+    from genrecourse.table.schema import Schema
+
+CHUNK_DRAWS = 8192  # rows decoded and scored at once: bounds memory and fixes the shape
 
 
 class CCHVAE(Method):
-    """Draws in shells around E(x), the nearest that h accepts of the first shell that has any:
+    """Random draws in latent shells around E(x); the cheapest accepted draw of the first shell.
 
         u = E(x) + r * e,  e uniform on the sphere,  r uniform in [t * step, (t + 1) * step]
         x+ = argmin C(x, D(u, x_given))  over the draws of shell t with h > 0.5;  t = 0, 1, 2, ...
@@ -28,19 +30,28 @@ class CCHVAE(Method):
     Pawelczyk, Broelemann & Kasneci, "Learning Model-Agnostic Counterfactual Explanations for
     Tabular Data", WWW 2020.
 
-    It fails where the VAE reconstructs badly: every feature of x+ is decoded, so even those that
-    need not change move by the VAE's error, and dense places of the data draw people further than
-    they need to go. Few draws fill a shell of eight dimensions, so the nearest is often far from
-    the cheapest.
+    Weakness: every feature of x+ is decoded, so all features move by the reconstruction error of
+    the VAE, and results are pulled towards dense regions of the data, farther than necessary. A
+    few draws cover little of a shell in eight dimensions, so there are often much cheaper rows.
 
-    Departs from the original: a draw is made legal before h is asked, so that what is returned is
-    what was accepted; latent distance decides only between shells, cost within one; the VAE is one
-    network for numbers and categories. It needs no gradients: h may be any model.
+    Differences from the original: a draw is projected onto the rules before h scores it, so h has
+    accepted exactly the result; latent distance decides between shells, and cost within a shell;
+    the VAE is one network for numbers and categories. h may be any model, since no gradients are
+    used.
 
-    n_draws: draws in each shell.
-    step: thickness of a shell, in units of the latent's prior standard deviation.
-    max_iterations: shells before giving up; then the draw that h likes best is the answer.
-    vae: sizes and speed of the VAE.
+    n_draws: draws per shell.
+    step: the thickness of a shell, in standard deviations of the latent prior.
+    max_iterations: the largest number of shells; then the draw with the highest score of h is used.
+    vae: sizes and training of the VAE.
+
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> h = lambda X: X["income"].to_numpy() / 80
+    >>> method = CCHVAE(
+    ...     h, n_draws=20, step=0.3, vae=VAEConfig(hidden=(16,), n_latent=3, max_steps=100)
+    ... ).fit(X, X["income"] >= 40)
+    >>> method.assess(X.head(2), method.recourse(X.head(2)))["status"].tolist()
+    ['ok', 'ok']
     """
 
     _records: ClassVar[dict[str, type[Any]]] = {"vae": VAEConfig}
@@ -64,7 +75,7 @@ class CCHVAE(Method):
 
     @staticmethod
     def _test_params() -> dict[str, Any]:
-        """Settings for the contract's checks: all parts run, none for long."""
+        """Return quick settings for the checks of the contract."""
         return {
             "n_draws": 20,
             "step": 0.3,
@@ -96,7 +107,7 @@ class CCHVAE(Method):
         Z_plus, best = Z.copy(), np.full(len(Z), np.inf)
         left, shell = np.arange(len(Z)), 0
         while len(left) and shell < self.max_iterations:
-            # when few people are left, several shells of each are searched together
+            # if few people are left, search several shells of each at once
             several = max(1, self._at_once() // len(left))
             ahead = np.arange(shell, min(shell + several, self.max_iterations))
             person = np.repeat(left, len(ahead))
@@ -112,13 +123,13 @@ class CCHVAE(Method):
         return Z_plus
 
     def _at_once(self) -> int:
-        """How many people, or shells of one person, are searched together."""
+        """Return how many people, or shells of one person, are searched at once."""
         return max(1, CHUNK_DRAWS // self.n_draws)
 
     def _search(
         self, Z: Array, centre: Array, shell: np.ndarray, noise: KeyedNoise
     ) -> tuple[Array, Array]:
-        """For each person and shell (a row each) the best draw (n, D), and its rank."""
+        """Return the best draw (n, D) of each person and shell, and its rank (n,)."""
         parts = []
         for rows, n_real in chunks(len(Z), self._at_once()):
             offers, confidence = self._offers(Z[rows], centre[rows], shell[rows], noise)
@@ -131,7 +142,7 @@ class CCHVAE(Method):
     def _offers(
         self, Z: Array, centre: Array, shell: np.ndarray, noise: KeyedNoise
     ) -> tuple[Array, Array]:
-        """Legal rows (n, draws, D) decoded from each shell, and h's confidence in them."""
+        """Return legal rows (n, draws, D) decoded from each shell, and h's confidence in them."""
         u = self._draws(centre, shell, noise.keys(np.column_stack([Z, shell])), noise)
         n, draws, k = u.shape
         repeated = np.repeat(Z, draws, axis=0)
@@ -144,7 +155,7 @@ class CCHVAE(Method):
     def _draws(
         self, centre: Array, shell: np.ndarray, keys: np.ndarray, noise: KeyedNoise
     ) -> Array:
-        """(n, draws, k) points of the latent space, each in its shell around its centre."""
+        """Return (n, draws, k) latent points, each in its shell around its centre."""
         k = centre.shape[1]
         direction = noise.normal(keys, (self.n_draws, k))
         direction /= np.linalg.norm(direction, axis=2, keepdims=True)

@@ -1,9 +1,9 @@
-"""CRUDS: gradient search in the class-relevant part of a disentangled latent space."""
+"""CRUDS: gradient search in the part of a latent space that decides the outcome."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,35 +14,53 @@ from genrecourse.methods._gradient_search import Optimizer, Rank, cheapest_valid
 from genrecourse.methods._latent_descent import LatentDescent
 from genrecourse.methods._subspace_vae import APART, N_RELEVANT, SubspaceVAE
 from genrecourse.methods._vae import Make, VAEConfig, as_inputs
-from genrecourse.methods.base import TrainingRows
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.schema import Schema
 
 
 class CRUDS(LatentDescent):
-    """min over w of  ell(h(D(w, z))) + lam * C(x, D(w, z)),  z = E_z(x) fixed, w from E[w | y+] on.
+    """Gradient search in the latent variables w of a VAE that separate the outcomes.
+
+        min over w of  ell(h(D(w, z))) + lam * C(x, D(w, z)),  z = E_z(x) fixed, w from E[w | y+]
 
     Downs, Chu, Yacoby, Doshi-Velez & Pan, "CRUDS: Counterfactual Recourse Using Disentangled
-    Subspaces", ICML workshop on human interpretability 2020. The VAE keeps what tells favourable
-    from unfavourable outcomes in w, two numbers, and all else in z (`SubspaceVAE`).
+    Subspaces", ICML workshop on human interpretability 2020. The VAE stores what separates
+    favourable from unfavourable outcomes in w, two numbers, and everything else in z
+    (`SubspaceVAE`).
 
-    It fails where two numbers are too few to say what an outcome hangs on: then whoever moves in w
-    comes out alike, and dear. Where h and the outcomes disagree, moving towards favourable outcomes
-    need not convince h. Nothing keeps w near its prior while it moves: at a small lam it goes on
-    to where h is ever surer and nobody is, so a row keeps the cheapest accepted place on its way.
+    Weakness: two numbers may be too few to describe what the outcome depends on. Then all results
+    are similar and expensive. If h and the outcomes disagree, a move towards favourable outcomes
+    need not change the decision of h. Nothing keeps w near its prior: with a small lam, w moves to
+    regions without data where h is more and more certain. Therefore the result is the cheapest
+    accepted point of the search path.
 
-    Departs from public versions: w starts at the centre of its prior for favourable outcomes, not
-    at random (from where x is, a quarter of the people of nested compas never got out of the region
-    that h rejects), and who is not accepted from there starts again where x is, and then at the
-    other centre: h may have learned otherwise than the VAE which way is favourable. Immutables are
-    told to the decoder instead of overwritten afterwards; distance is the schema's cost, not
-    squared; for how long the VAE is trained, see `VAEConfig`.
+    Differences from public versions: w starts at the centre of its prior for favourable outcomes,
+    not at random (from the code of x, a quarter of the people of nested compas never left the
+    region that h rejects). If h accepts no point, w starts again at the code of x, and then at the
+    other centre, since h and the VAE may disagree about the favourable direction. The decoder gets
+    the immutable features as an input, instead of overwriting them afterwards. The distance is the
+    cost of the schema, not squared. See `VAEConfig` for the training of the VAE.
 
-    lam: the price of a unit of cost; `recourse(X, lam=...)` asks for another.
-    lr, steps: of RMSprop, in the latent space.
-    independence: how much it counts that the outcome cannot be told from z.
-    vae: sizes and speed of the VAE; n_latent is the size of z.
+    lam: the weight of the cost; `recourse(X, lam=...)` uses another value.
+    lr, steps: RMSprop's learning rate and steps in the latent space.
+    independence: the weight of the term that removes the outcome from z.
+    vae: sizes and training of the VAE; n_latent is the size of z.
+
+    >>> from genrecourse.table.schema import Schema
+    >>> import pandas as pd
+    >>> from genrecourse.model.classifier import MLPConfig, fit_mlp
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> y, schema = X["income"] >= 40, Schema.infer(X)
+    >>> h = fit_mlp(X, y, schema, config=MLPConfig(lr=0.05, epochs=10))
+    >>> method = CRUDS(h, schema, steps=40, lr=0.1, vae=VAEConfig(hidden=(16,), max_steps=100)).fit(
+    ...     X, y
+    ... )
+    >>> method.assess(X.head(2), method.recourse(X.head(2)))["status"].tolist()
+    ['ok', 'ok']
     """
 
     _optimizer: ClassVar[Optimizer] = "rmsprop"
@@ -68,7 +86,7 @@ class CRUDS(LatentDescent):
 
     @staticmethod
     def _test_params() -> dict[str, Any]:
-        """Settings for the contract's checks: all parts run, none for long."""
+        """Return quick settings for the checks of the contract."""
         small = VAEConfig(hidden=(16,), n_latent=3, max_steps=100)
         return {"steps": 40, "lr": 0.1, "vae": small}
 
@@ -81,7 +99,7 @@ class CRUDS(LatentDescent):
         if n in (0, len(rows.Z)):
             raise UserError(
                 f"{self._where('fit')}: {n} of {len(rows.Z)} rows have a favourable outcome; CRUDS "
-                "needs both outcomes to learn what tells them apart"
+                "needs training rows with both outcomes"
             )
         super()._fit(rows)
 
@@ -96,7 +114,7 @@ class CRUDS(LatentDescent):
         return codes
 
     def _starts(self, moving: Array) -> list[Array]:
-        """The centre for favourable outcomes, where x is, and the other centre."""
+        """Return the centre of favourable outcomes, the code of x, and the other centre."""
         return [np.full_like(moving, APART), moving, np.full_like(moving, -APART)]
 
     def _rank(self, lam: float) -> Rank:

@@ -1,8 +1,8 @@
-"""DiCE: several flips that differ from each other."""
+"""DiCE: several accepted rows that differ from each other."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,38 +14,51 @@ from genrecourse.methods._gradient_search import SURELY, Limits, attempt, cheape
 from genrecourse.methods._sparsify import undo_needless
 from genrecourse.methods.base import TrainingRows, long_frame
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
 
-SPREAD = 0.1  # how far from x the second and further points begin
-JITTER = 1e-4  # added to K's diagonal: two equal points still have a gradient
-LOWEST = 1e-6  # confidence below this counts as this in a rank
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.schema import Schema
+
+SPREAD = 0.1  # distance from x at which all points but the first start
+JITTER = 1e-4  # added to the diagonal of K, so that two equal points still have a gradient
+LOWEST = 1e-6  # the lowest confidence in a rank
 
 
 class DiCE(GradientMethod):
-    """Several flips, near x and far from each other, and the cheapest of them as recourse:
+    """Gradient search for k accepted rows that are near x and far from each other.
 
         min over c_1..c_k of  mean_i ell(h(c_i)) + lam1 * mean_i C(x, c_i) - lam2 * det K,
         K_ij = 1 / (1 + C(c_i, c_j))
 
     Mothilal, Sharma & Tan, "Explaining Machine Learning Classifiers through Diverse Counterfactual
-    Explanations", FAT* 2020. Each row keeps the k places, reached together, of which h accepts the
-    most and whose objective is the lowest; then changes that h does not need are undone, the
-    smallest first. `recourse` gives the cheapest of the k, `several` gives all.
+    Explanations", FAT* 2020. The result is the step of the search at which h accepts the most of
+    the k points, and among these the step with the lowest objective. Then changes that h does not
+    need are undone, the smallest first. `recourse` returns the cheapest of the k points, `several`
+    returns all of them.
 
-    It fails where diversity is bought with oddity: nothing keeps a point plausible. With k = 1 the
-    determinant is a constant and lam2 does nothing.
+    Weakness: nothing keeps a point plausible, and diversity can lead to unusual points. With k = 1
+    the determinant is constant, so lam2 has no effect.
 
-    Departs from the original: C is a sum, not a mean, over features, and is not weighed by median
-    deviations; cross-entropy for the hinge; the first point begins at x and the others near it, all
-    by noise keyed by the row; undoing puts back whole changes, categories too, and h is asked about
-    each.
+    Differences from the original: C is a sum over features, not a mean, and is not scaled by median
+    deviations; cross-entropy instead of the hinge loss; the first point starts at x and the others
+    near it, with noise that depends on the row only; undoing reverts whole changes, also of
+    categories, and h scores each of them.
 
-    k: how many points.
-    lam1, lam2: what proximity and diversity weigh.
-    lr, steps: Adam's.
+    k: the number of points.
+    lam1, lam2: the weights of proximity and diversity.
+    lr, steps: Adam's learning rate and steps.
     sparse: undo changes that h does not need.
+
+    >>> from genrecourse.table.schema import Schema
+    >>> import pandas as pd
+    >>> from genrecourse.model.classifier import MLPConfig, fit_mlp
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> y, schema = X["income"] >= 40, Schema.infer(X)
+    >>> h = fit_mlp(X, y, schema, config=MLPConfig(lr=0.05, epochs=10))
+    >>> method = DiCE(h, schema, k=2, steps=40).fit(X, y)
+    >>> method.assess(X.head(2), method.recourse(X.head(2)))["status"].tolist()
+    ['ok', 'ok']
     """
 
     def __init__(
@@ -83,9 +96,9 @@ class DiCE(GradientMethod):
         super()._fit(rows)
 
     def several(self, X: pd.DataFrame, k: int | None = None) -> pd.DataFrame:
-        """All k rows for each row, as a long frame indexed (row, choice), the cheapest first.
+        """Return k rows for each row, with the index (row, choice), the cheapest first.
 
-        Whom h accepts already gets k copies of x. k: as if the method had been made with it.
+        An accepted person gets k copies of x. k: the number of points; None: as in the method.
         """
         self.check_ready("several", {})
         k = self.k if k is None else k
@@ -101,7 +114,7 @@ class DiCE(GradientMethod):
         return self._points(Z, noise, self.k)[:, 0]
 
     def _points(self, Z: Array, noise: KeyedNoise, k: int) -> Array:
-        """(n, k, D), legal, the best first."""
+        """Return (n, k, D) legal points, the best first."""
         found = self._search(
             Z, self._loss, self._rank, start=self._start(Z, noise, k), steps=self.steps, lr=self.lr
         )
@@ -141,7 +154,7 @@ class DiCE(GradientMethod):
         return K + (torch.tensor(eye) if isinstance(K, Tensor) else eye)
 
     def _rank(self, Z_plus: Array, Z: Array, confidence: Array) -> Array:
-        """The points that h rejects first; where it accepts all, the objective by h itself."""
+        """Return the rank: first by the points that h rejects, then by the objective."""
         each = -np.log(np.maximum(confidence, LOWEST)) + self.lam1 * self.problem_.cost(Z, Z_plus)
         objective = each.mean(-1) - self.lam2 * np.linalg.det(self._kernel(Z_plus))
         failed = np.where(confidence > SURELY, 0.0, attempt(confidence)).sum(-1)

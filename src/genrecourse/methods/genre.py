@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -12,15 +12,17 @@ from genrecourse.genre.choose_sampling import MARGIN_GRID, TEMPERATURE_GRID, cho
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.fit import FitSettings, FittedDensity, Lam, Setting, Training, fit_density
 from genrecourse.genre.model import COMPACT, PAPER, NetConfig, RecourseNet
-from genrecourse.genre.select import SelectRule
 from genrecourse.genre.targets import Targets, match_codes
 from genrecourse.methods._density_method import DensityMethod
-from genrecourse.methods.base import TrainingRows
 from genrecourse.methods.presets import PAPER_SETTINGS
 from genrecourse.methods.request import check_lam
 from genrecourse.model.artifact import fill, under, weights, within
 from genrecourse.model.settings import check_safety
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.genre.select import SelectRule
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.schema import Schema
 
 __all__ = ["PAPER_PRESET", "PAPER_SETTINGS", "GenRe", "Training"]
 

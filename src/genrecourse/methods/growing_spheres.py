@@ -1,8 +1,8 @@
-"""Growing spheres: random search in shells around x."""
+"""Growing spheres: random search in growing shells around x."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,33 +11,42 @@ from genrecourse.methods._gradient_search import SURELY, Limits, attempt
 from genrecourse.methods._sparsify import undo_needless
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise, Words
-from genrecourse.table.schema import Schema
 
-AT_ONCE = 65_536  # draws shown to h together: bounds memory
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise, Words
+    from genrecourse.table.schema import Schema
+
+AT_ONCE = 65_536  # draws that h scores at once: bounds memory
 
 
 class GrowingSpheres(Method):
-    """Random draws in shells around x that grow until h accepts one of them.
+    """Random draws in shells around x, which grow until h accepts a draw.
 
-    A shell is r <= ||z - x||_2 < r + step, and r grows by step. Of the draws that h accepts the
-    nearest is taken; then changes that h does not need are undone, the smallest first.
+    A shell is r <= ||z - x||_2 < r + step, and r grows by step. The result is the nearest draw that
+    h accepts. Then changes that h does not need are undone, the smallest first.
 
     Laugel, Lesot, Marsala, Renard & Detyniecki, "Comparison-Based Inverse Classification for
-    Interpretability in Machine Learning", IPMU 2018. It asks h for decisions and nothing else.
+    Interpretability in Machine Learning", IPMU 2018. It only uses the decisions of h.
 
-    It fails where features are many: a shell is then all but empty of good directions, so answers
-    are far and plausibility is nobody's concern.
+    Weakness: with many features, few draws of a shell go in a good direction, so results are far
+    from x. Nothing keeps them plausible.
 
-    Departs from the original: it grows from nothing, and does not first shrink a ball; draws are in
-    Z, within the rules, a category changing where its columns are carried far enough; growing ends
-    where the shell has left all that the rules let a row reach, and the draw that h likes best is
-    then the answer.
+    Differences from the original: the shells grow from zero, without a first phase that shrinks a
+    ball; draws are made in Z and projected onto the rules, and a category changes if its columns
+    move far enough; the search ends when the shell is beyond everything that the rules allow, and
+    then the draw with the highest score of h is the result.
 
-    n_draws: draws in each shell.
-    step: its thickness.
+    n_draws: draws per shell.
+    step: the thickness of a shell.
     sparse: undo changes that h does not need.
+
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> h = lambda X: X["income"].to_numpy() / 80
+    >>> method = GrowingSpheres(h, n_draws=40, step=0.4).fit(X, X["income"] >= 40)
+    >>> method.assess(X.head(2), method.recourse(X.head(2)))["status"].tolist()
+    ['ok', 'ok']
     """
 
     def __init__(
@@ -60,7 +69,7 @@ class GrowingSpheres(Method):
         return {"n_draws": 40, "step": 0.4}
 
     def _fit(self, rows: TrainingRows) -> None:
-        """Nothing is learned."""
+        """Check the settings; nothing is learned."""
         check_settings(
             self._where("fit"), above_zero={"step": self.step}, counts={"n_draws": self.n_draws}
         )
@@ -107,14 +116,14 @@ class GrowingSpheres(Method):
     def _draw(
         self, Z: Array, low: Array, high: Array, shell: int, keys: Words, noise: KeyedNoise
     ) -> Array:
-        """(n, n_draws, D) evenly from a shell in the columns that may move, cut to the limits."""
+        """Return (n, n_draws, D) uniform draws from a shell in the free columns, clipped."""
         width, n = Z.shape[1], self.n_draws
         count = n * (width + 1)
         towards = noise.normal(keys, (n, width), offset=shell * count)
         towards *= (high > low)[:, None, :]
         length = np.linalg.norm(towards, axis=2, keepdims=True)
         towards /= np.maximum(length, 1e-12)
-        # the volume within a radius grows with its power of the dimension
+        # uniform in volume, which grows with the radius to the power of the dimension
         power = np.maximum((high > low).sum(axis=1), 1.0)[:, None]
         share = noise.uniform(keys, (n,), offset=shell * count + n * width)
         inner = (shell / (shell + 1)) ** power
@@ -123,7 +132,7 @@ class GrowingSpheres(Method):
         return np.clip(drawn, low[:, None, :], high[:, None, :])
 
     def _nearest(self, Z: Array, drawn: Array) -> tuple[Array, Array]:
-        """The accepted draw next to x, or the one that h likes best; and its rank."""
+        """Return the nearest accepted draw, or the one with the highest score; and its rank."""
         people = np.broadcast_to(Z[:, None, :], drawn.shape)
         flat = self.problem_.legal(people.reshape(-1, Z.shape[1]), drawn.reshape(-1, Z.shape[1]))
         legal = flat.reshape(drawn.shape)

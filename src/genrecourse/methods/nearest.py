@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -12,14 +12,16 @@ from genrecourse.genre.choose_gamma import LOOKED_AT, choose_gamma
 from genrecourse.genre.fit import fit_judge, fit_verifier
 from genrecourse.genre.targets import clean, make_targets
 from genrecourse.methods._verified_method import VerifiedMethod
-from genrecourse.methods.base import TrainingRows
 from genrecourse.model.settings import check_safety
-from genrecourse.planning.proposer import Proposals
-from genrecourse.rules.book import RuleBook
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
 from genrecourse.trust.score import expected_score
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.planning.proposer import Proposals
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
+    from genrecourse.table.schema import Schema
 
 OFFERED = 4  # nearest targets for each plan asked for, where several are
 CANDIDATES = 64  # nearest targets that a verifier chooses from

@@ -1,8 +1,8 @@
-"""PROBE: recourse that bears a noisy implementation."""
+"""PROBE: recourse that stays valid if it is carried out with noise."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -11,37 +11,49 @@ from torch.special import ndtr
 
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import REJECTED, SURELY, attempt
-from genrecourse.methods.base import TrainingRows
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
 
-FLAT = 1e-12  # where h has no slope at all, noise changes nothing
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
+    from genrecourse.table.schema import Schema
+
+FLAT = 1e-12  # avoids a division by zero if h has no slope
 
 
 class Probe(GradientMethod):
-    """The cheapest flip that noise on z seldom undoes:
+    """Gradient search for the cheapest row that h still accepts after noise on z.
 
         min over z of  ell(h(z)) + max(0, rate(z) - target) + lam * C(x, z)
         rate(z) = 1 - Phi( f(z) / sqrt(s2 * ||grad f(z)||^2) ),  f the logit of h.
 
-    The rate is, to first order, how often noise from N(0, s2 I) on z makes h reject. Pawelczyk,
-    Datta, van den Heuvel, Kasneci & Lakkaraju, "Probabilistically Robust Recourse", ICLR 2023. Each
-    row keeps the cheapest place on its way that h accepts and whose rate is at most the target; lam
-    is halved until there is one.
+    The rate is, to first order, the probability that h rejects z after noise from N(0, s2 I).
+    Pawelczyk, Datta, van den Heuvel, Kasneci & Lakkaraju, "Probabilistically Robust Recourse", ICLR
+    2023. The result is the cheapest point of the search path that h accepts and whose rate is at
+    most the target; lam is halved until there is one.
 
-    It fails where h is not linear within the noise, and like any margin around h it knows nothing
-    of plausibility.
+    Weakness: the rate is wrong if h is not linear within the noise. Nothing keeps the result
+    plausible.
 
-    Departs from the original: candidates stay within the rules (published costs of 10 and more on
-    13 features in [0, 1] come from a search that nothing holds back); lam never becomes negative.
+    Differences from the original: candidates keep the rules (the published costs of 10 and more on
+    13 features in [0, 1] come from a search without limits); lam never becomes negative.
 
     target: the highest rate, in (0, 0.5).
-    s2: variance of the noise on the [0, 1] scale.
-    lam: the price of a unit of cost, to begin with.
-    lr, steps: Adam's rate, and its steps for each lam.
-    rounds: how many values of lam are tried, each half the last.
+    s2: the variance of the noise on the [0, 1] scale.
+    lam: the first weight of the cost.
+    lr, steps: Adam's learning rate, and its steps for each lam.
+    rounds: how many values of lam are tried, each half of the one before.
+
+    >>> from genrecourse.table.schema import Schema
+    >>> import pandas as pd
+    >>> from genrecourse.model.classifier import MLPConfig, fit_mlp
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> y, schema = X["income"] >= 40, Schema.infer(X)
+    >>> h = fit_mlp(X, y, schema, config=MLPConfig(lr=0.05, epochs=10))
+    >>> method = Probe(h, schema, steps=40, lr=0.05, rounds=2).fit(X, y)
+    >>> method.assess(X.head(2), method.recourse(X.head(2)))["status"].tolist()
+    ['ok', 'ok']
     """
 
     def __init__(
@@ -79,7 +91,7 @@ class Probe(GradientMethod):
         super()._fit(rows)
 
     def _rate(self, Z_plus: Tensor) -> tuple[Tensor, Tensor]:
-        """(the logit, how often noise makes h reject), with gradients where Z_plus has them."""
+        """Return the logit and the rate, with gradients if Z_plus has gradients."""
         logits = self.h_logits_(Z_plus)
         (slope,) = torch.autograd.grad(logits.sum(), Z_plus, create_graph=True)
         spread = (self.s2 * slope.square().sum(-1) + FLAT).sqrt()
@@ -91,7 +103,7 @@ class Probe(GradientMethod):
         return ell(logits) + too_often + lam * self.problem_.cost(Z, Z_plus)
 
     def _rank(self, Z_plus: Array, Z: Array, confidence: Array, lam: Array) -> Array:
-        """By cost where h accepts and the rate is low enough; then by the rate; then by h."""
+        """Return the rank: by cost if h accepts at a low rate; then by the rate; then by h."""
         _, rate = self._rate(torch.tensor(Z_plus, requires_grad=True))
         often = rate.detach().numpy().round(4)
         accepted = np.where(

@@ -7,12 +7,14 @@ user has set it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import LAM_RANGE
-from genrecourse.genre.fit import Lam
 from genrecourse.model.settings import is_number, is_whole
+
+if TYPE_CHECKING:
+    from genrecourse.genre.fit import Lam
 
 
 def check_lam(where: str, lam: Any) -> None:

@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from genrecourse.methods._latent_descent import LatentDescent
 from genrecourse.methods._vae import VAE, Make, VAEConfig, as_inputs
-from genrecourse.methods.base import TrainingRows
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.schema import Schema
 
 
 class Revise(LatentDescent):
-    """min over u of  ell(h(D(u))) + lam * C(x, D(u)),  u from E(x) on.
+    """Gradient search in the latent space of a VAE.
+
+        min over u of  ell(h(D(u))) + lam * C(x, D(u)),  u starts at E(x)
 
     Joshi, Koyejo, Vijitbenjaronk, Kim & Ghosh, "Towards Realistic Individual Recourse and
     Actionable Explanations in Black-Box Decision Making Systems", 2019.
 
-    It fails where the VAE does: every feature is decoded, so all of them move by its error; and
-    far from the prior the decoder has seen nothing, so a large step can end anywhere.
+    Weakness: every feature is decoded, so all features move by the reconstruction error of the VAE.
+    Far from the prior the decoder has seen no data, so a large step can lead anywhere.
 
-    Departs from public versions: immutables are told to the decoder instead of overwritten
-    afterwards; a row keeps the place with the lowest objective among those that h accepts once
-    they are legal, so that lam is heard; for how long the VAE is trained, see `VAEConfig`.
+    Differences from public versions: the decoder gets the immutable features as an input, instead
+    of overwriting them afterwards; the result is the point with the lowest objective among those
+    that h accepts after the projection onto the rules, so that lam has an effect; see `VAEConfig`
+    for the training of the VAE.
 
-    lam: the price of a unit of cost; `recourse(X, lam=...)` asks for another.
-    lr, steps: of Adam, in the latent space.
-    vae: sizes and speed of the VAE.
+    lam: the weight of the cost; `recourse(X, lam=...)` uses another value.
+    lr, steps: Adam's learning rate and steps in the latent space.
+    vae: sizes and training of the VAE.
+
+    >>> from genrecourse.table.schema import Schema
+    >>> import pandas as pd
+    >>> from genrecourse.model.classifier import MLPConfig, fit_mlp
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> y, schema = X["income"] >= 40, Schema.infer(X)
+    >>> h = fit_mlp(X, y, schema, config=MLPConfig(lr=0.05, epochs=10))
+    >>> method = Revise(
+    ...     h, schema, steps=40, vae=VAEConfig(hidden=(16,), n_latent=3, epochs=50)
+    ... ).fit(X, y)
+    >>> method.assess(X.head(2), method.recourse(X.head(2)))["status"].tolist()
+    ['ok', 'ok']
     """
 
     def __init__(
@@ -49,7 +66,7 @@ class Revise(LatentDescent):
 
     @staticmethod
     def _test_params() -> dict[str, Any]:
-        """Settings for the contract's checks: all parts run, none for long."""
+        """Return quick settings for the checks of the contract."""
         return {"steps": 40, "vae": VAEConfig(hidden=(16,), n_latent=3, max_steps=100)}
 
     def _make(self) -> Make[VAE]:

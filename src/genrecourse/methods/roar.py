@@ -1,8 +1,8 @@
-"""ROAR: recourse that bears a shifted model."""
+"""ROAR: recourse that stays valid if the model shifts."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,40 +14,50 @@ from genrecourse.methods._gradient_search import SURELY, Limits, attempt, gradie
 from genrecourse.methods._surrogate import HLogits, itself
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
 
-AT_ONCE = 65_536  # neighbours shown to h together: bounds memory
-SCORES = 1e-3  # a score nearer than this to an end of the scale counts as this near
-RIDGE = 1e-6  # of the neighbours' weight: columns that do not vary get no slope
-LOCAL = 0.75  # width of the kernel, in root features: LIME's
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
+    from genrecourse.table.schema import Schema
+
+AT_ONCE = 65_536  # neighbours that h scores at once: bounds memory
+SCORES = 1e-3  # scores are clipped to this distance from the ends of the scale
+RIDGE = 1e-6  # relative to the weight of the neighbours: a constant column gets no slope
+LOCAL = 0.75  # width of the kernel, times the root of the number of features, as in LIME
 
 
 class ROAR(Method):
-    """A flip that holds for every h whose weights are shifted by up to delta:
+    """Gradient search for a row that every model near h accepts: its weights may shift by delta.
 
         min over z max over ||shift||_2 <= delta of  ell(h_{w + shift}(z)) + lam * C(x, z)
 
-    h is a local linear model (w, b) of its logit, fitted around each x with LIME's weights. For it
-    the inner maximum has a closed form:
+    h is replaced by a local linear model (w, b) of its logit, fitted around each x with the weights
+    of LIME. For this model the inner maximum has a closed form:
 
         worst logit(z) = w.z + b - delta * ||(z, 1)||_2
 
     Upadhyay, Joshi & Lakkaraju, "Towards Robust and Reliable Algorithmic Recourse", NeurIPS 2021.
-    Each row keeps the place on its way with the lowest objective among those that h itself accepts.
+    The result is the point of the search path with the lowest objective among those that h itself
+    accepts.
 
-    It fails where h bends between x and the boundary, since (w, b) is fitted around x; then what it
-    finds may be far off, or nothing that h accepts.
+    Weakness: (w, b) is fitted around x. If h is not linear between x and the boundary, the result
+    may be far from x, or h may accept no point of the path.
 
-    Departs from the original: categories near x keep their level every other time and are drawn
-    evenly from their levels otherwise; the linear model is of the logit, so that for a linear h it
-    is h; candidates stay within the rules.
+    Differences from the original: a neighbour of x keeps the level of a category with probability
+    one half and otherwise draws it uniformly; the linear model is fitted to the logit, so that it
+    is exact for a linear h; candidates keep the rules.
 
     delta: the largest shift of (w, b), in L2.
-    lam: the price of a unit of cost.
-    n_neighbours: rows around x that the linear model is fitted on.
-    lr, steps: Adam's.
+    lam: the weight of the cost.
+    n_neighbours: the number of rows around x for the linear model.
+    lr, steps: Adam's learning rate and steps.
+
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> h = lambda X: X["income"].to_numpy() / 80
+    >>> method = ROAR(h, steps=40, lr=0.05, n_neighbours=60).fit(X, X["income"] >= 40)
+    >>> method.assess(X.head(2), method.recourse(X.head(2)))["status"].tolist()
+    ['ok', 'ok']
     """
 
     def __init__(
@@ -82,7 +92,7 @@ class ROAR(Method):
         )
         check_somebody_is_accepted(self._where("fit"), rows)
         spread = np.nan_to_num(np.nanstd(rows.F, axis=0))
-        self.spread_ = np.where(spread > 0, spread, 1.0)  # per feature; a category's is not used
+        self.spread_ = np.where(spread > 0, spread, 1.0)  # per feature; not used for categories
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return {}, {"spread": self.spread_}
@@ -119,7 +129,7 @@ class ROAR(Method):
     # ---- the local model ----------------------------------------------------------------------
 
     def _local_linear(self, Z: Array, noise: KeyedNoise) -> tuple[Array, Array]:
-        """(n, D) and (n,): the slope and the intercept of h's logit around each row."""
+        """Return (n, D) slopes and (n,) intercepts of h's logit around each row."""
         exact = itself(self.classifier_, self.problem_.encoder)
         keys, size = noise.keys(Z), max(1, AT_ONCE // self.n_neighbours)
         parts = []
@@ -127,16 +137,16 @@ class ROAR(Method):
             near, weight = self._neighbours(Z[some], noise, keys[some])
             parts.append(_weighted_fit(near, self._logits(near, exact), weight))
         w, b = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return w.round(9), b.round(9)  # what rounding adds must not depend on the rows beside
+        return w.round(9), b.round(9)  # rounding errors must not depend on the other rows
 
     def _neighbours(self, Z: Array, noise: KeyedNoise, keys: Any) -> tuple[Array, Array]:
-        """(n, m, D) legal rows around each, and their weights (n, m)."""
+        """Return (n, m, D) legal rows around each row, and their weights (n, m)."""
         F, m = self.problem_.encoder.to_features(Z), self.n_neighbours
         n, d = F.shape
         near = F[:, None, :] + self.spread_ * noise.normal(keys, (m, d))
         chance = noise.uniform(keys, (m, d), offset=m * d)
         for j, feature in enumerate(self.problem_.encoder.schema):
-            if feature.is_category:  # the upper half of the chances keeps the level
+            if feature.is_category:  # a chance of 0.5 or more keeps the level
                 drawn = np.floor(2 * chance[:, :, j] * len(feature.categories))
                 near[:, :, j] = np.where(chance[:, :, j] < 0.5, drawn, F[:, None, j])
         people = np.broadcast_to(Z[:, None, :], (n, m, Z.shape[1])).reshape(n * m, -1)
@@ -146,7 +156,7 @@ class ROAR(Method):
         moved = self.problem_.encoder.to_features(legal).reshape(n, m, d) - F[:, None, :]
         categories = np.array([feature.is_category for feature in self.problem_.encoder.schema])
         unit = np.where(categories, moved != 0, moved / self.spread_)
-        far = np.nansum(np.square(unit), axis=2)  # missing stays missing: no distance
+        far = np.nansum(np.square(unit), axis=2)  # a missing value has no distance
         return legal.reshape(n, m, -1), np.exp(-far / (LOCAL**2 * d))
 
     def _logits(self, near: Array, exact: HLogits | None) -> Array:
@@ -157,7 +167,7 @@ class ROAR(Method):
 
 
 def _weighted_fit(Z: Array, y: Array, weight: Array) -> tuple[Array, Array]:
-    """Weighted ridge regression in each group: (n, m, D), (n, m), (n, m) -> (n, D), (n,)."""
+    """Return a weighted ridge regression per group: (n, m, D), (n, m), (n, m) -> (n, D), (n,)."""
     total = weight.sum(axis=1)
     middle = (weight[:, :, None] * Z).sum(axis=1) / total[:, None]
     mean = (weight * y).sum(axis=1) / total

@@ -1,8 +1,8 @@
-"""TabSyn + Q: recourse drawn from synthetic accepted people, the nearer the likelier."""
+"""TabSyn + Q: recourse drawn from synthetic accepted people; near people are likelier."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,42 +14,55 @@ from genrecourse.genre.targets import is_matched, make_targets
 from genrecourse.methods._diffusion import DenoiserConfig
 from genrecourse.methods._tabsyn import TabSynMethod, check_count
 from genrecourse.methods._tabsyn_vae import TabSynVAEConfig
-from genrecourse.methods.base import TrainingRows
 from genrecourse.model.artifact import under
-from genrecourse.table.encoding import Array
 from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.schema import Schema
 
 
 class TabSynQ(TabSynMethod):
-    """x+ ~ Q(x+ | x) ∝ exp(-lam * C(x, x+)) on rows that TabSyn made, immutables equal (Eq. 6).
+    """Draw x+ ~ Q(x+ | x) ∝ exp(-lam * C(x, x+)) from synthetic rows of TabSyn (Eq. 6).
 
-    Brute force, and so a skyline for guided diffusion: TabSyn learns D+, makes as many rows as the
-    data has, once, at fit, and at a request Q is applied to all of them (Garg et al., ICLR 2025,
-    appendix; TabSyn is Zhang et al., ICLR 2024).
+    The immutable features of x+ are those of x. This is brute force, and therefore an upper bound
+    for guided diffusion: `fit` trains TabSyn on D+ and draws as many rows as the training table
+    has; a request applies Q to all of them (Garg et al., ICLR 2025, appendix; TabSyn is Zhang et
+    al., ICLR 2024).
 
-    It fails where few synthetic rows share x's immutables, and where TabSyn makes people who would
-    not be accepted: the nearest of them are chosen first. Where no synthetic row is in reach x
-    comes back as it was (`no-feasible-target`).
+    Weakness: few synthetic rows may share the immutable features of x, and TabSyn may generate
+    people whom nobody would accept; the nearest of these are likely to be drawn. If no synthetic
+    row can be reached, x is returned unchanged (`no-feasible-target`).
 
-    Departures: TabSyn is scaled to a CPU core: tokens of width 32 around latents of 4, one layer
-    each way and one encoder for mean and variance (2 layers, two encoders), 2,500 batches of 256
-    (4,000 epochs); a denoiser of width 128 (1,024) for 5,000 batches of 256 (10,000 epochs). beta
-    falls from 1e-2 to 1e-5 by a schedule, not when the loss stalls. Each latent is standardised by
-    its own deviation, not all by 2. 25 levels of Heun's method, which denoise 49 times, and no
-    churn (50 levels, S_churn 1). A number decodes to one that occurs in D+. An immutable number of
-    many values is matched by bin, as in GenRe's pairs.
+    Differences from the original (its values in parentheses): TabSyn is scaled to one CPU core:
+    tokens of width 32 around latents of 4, one layer in each direction and one encoder for mean and
+    variance (2 layers, two encoders), 2,500 batches of 256 (4,000 epochs); a denoiser of width 128
+    (1,024) with 5,000 batches of 256 (10,000 epochs). beta falls from 1e-2 to 1e-5 by a schedule
+    (when the loss stalls). Each latent is divided by its own deviation (all by 2). 25 levels of
+    Heun's method, with 49 calls of the denoiser, and no churn (50 levels, S_churn 1). A number is
+    decoded to a value of D+. An immutable number with many values is matched by bin, as in the
+    pairs of GenRe.
 
     Parameters
     ----------
-    lam: the price of a unit of cost; may be given at each request.
-    gamma: how sure h must be of the rows that TabSyn learns from, 0.5 being the cutoff.
-    n_rows: how many rows TabSyn makes; None: as many as the training table has.
-    checked: leave out synthetic rows that h is not sure of by gamma: so is D+, on which Eq. 6 has Q
-        (its other condition, the outcome, nobody knows of them). False: all of them.
+    lam: the weight of the cost; each request may set another value.
+    gamma: TabSyn learns from rows with a confidence of h above this; 0.5 is the cutoff.
+    n_rows: how many rows TabSyn generates; None: as many as the training table has.
+    checked: leave out synthetic rows with a confidence of h below gamma, as in the D+ of Eq. 6. The
+        other condition of D+, the outcome, is unknown for them. False: use all of them.
     n_bins: an immutable number with more values than this is matched by bin.
-    steps, churn: of sampling: noise levels, and the share of fresh noise at each.
-    vae, denoiser: sizes and speed of TabSyn's two halves.
+    steps, churn: the noise levels in sampling, and the share of fresh noise at each level.
+    vae, denoiser: sizes and training of the two parts of TabSyn.
+
+    >>> import pandas as pd
+    >>> small = TabSynVAEConfig(width=8, heads=1, feedforward=8, steps=60, batch_size=64)
+    >>> quick = DenoiserConfig(width=16, steps=60, batch_size=64)
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> h = lambda X: X["income"].to_numpy() / 80
+    >>> method = TabSynQ(h, vae=small, denoiser=quick, steps=4).fit(X, X["income"] >= 40)
+    >>> method.assess(X.head(2), method.recourse(X.head(2)))["status"].tolist()
+    ['ok', 'ok']
     """
 
     def __init__(
@@ -92,9 +105,8 @@ class TabSynQ(TabSynMethod):
         self.fit_report_["synthetic"] = {"rows": n, "above_gamma": float(sure.mean())}
         if self.checked and not sure.any():
             raise UserError(
-                f"{self._where('fit')}: of {n} synthetic rows h is sure of none by gamma "
-                f"{self.gamma:g}. Let TabSyn learn for longer (vae, denoiser: steps), or lower "
-                "gamma"
+                f"{self._where('fit')}: h gives none of {n} synthetic rows a score above gamma "
+                f"{self.gamma:g}. Train TabSyn for longer (vae, denoiser: steps), or lower gamma"
             )
         self._set_targets(F[sure] if self.checked else F)
 
@@ -118,7 +130,7 @@ class TabSynQ(TabSynMethod):
         return self.problem_.encoder.from_features(F_plus)
 
     def _reason(self, Z: Array) -> np.ndarray:
-        """`no-feasible-target`: no synthetic row shares this person's immutables."""
+        """Return `no-feasible-target` if no synthetic row has the same immutable features."""
         F, known = self.problem_.encoder.to_features(Z), (self.targets_.codes, self.targets_.edges)
         found = is_matched(F, *known, self.problem_.rules)
         return np.where(found, "not-accepted", "no-feasible-target").astype(object)

@@ -1,8 +1,8 @@
-"""TabSyn + SVDD: a diffusion model of accepted people, guided towards x while it denoises."""
+"""TabSyn + SVDD: a diffusion model of accepted people that is guided towards x."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,43 +12,56 @@ from torch import Tensor
 from genrecourse.methods._diffusion import DenoiserConfig
 from genrecourse.methods._tabsyn import TabSynMethod, check_count
 from genrecourse.methods._tabsyn_vae import TabSynVAEConfig
-from genrecourse.methods.base import TrainingRows
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
 
-PENALTY = 100.0  # of immutables that differ
-LOOKED_AT = 100  # rejected training rows on which the broken immutables are counted at fit
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.schema import Schema
+
+PENALTY = 100.0  # if an immutable feature differs
+LOOKED_AT = 100  # rejected training rows on which `fit` counts broken immutable features
 
 
 class TabSynSVDD(TabSynMethod):
-    """x+ ~ P(x+ | accepted) exp(lam * r(x+)),  r(x+) = -‖x+ - x‖_2 - 100 [immutables differ].
+    """Draw x+ from P(x+ | accepted) exp(lam * r(x+)) by guided diffusion.
+
+        r(x+) = -‖x+ - x‖_2 - 100 [immutables differ]
 
     TabSyn (Zhang et al., ICLR 2024) learns D+. At each noise level SVDD (Li et al., "Derivative-
     Free Guidance in Continuous and Discrete Diffusion Models with Soft Value-Based Decoding", 2024)
-    draws `n_proposals` ways on, decodes the clean row that the denoiser predicts from each, and
-    keeps one with probability proportional to exp(lam * r). One row comes out; h is not asked.
+    draws `n_proposals` next steps, decodes the clean row that the denoiser predicts from each, and
+    keeps one with a probability proportional to exp(lam * r). The result is one row; h is not used.
 
-    It fails on immutables: while there is much noise all predictions are the average person, so
-    they differ from x alike and the penalty says nothing; when they sharpen it is late to turn.
-    They are pinned afterwards, which moves x+ off what TabSyn learned. How often they were broken
-    before is in `fit_report_["immutables_broken"]`, on rejected training rows, and for any table in
-    `immutables_broken(X)`. And it is dear: r is a distance to one point in many dimensions, and ten
-    proposals a level explore little of them.
+    Weakness: immutable features. At high noise levels all predictions are the average person, so
+    they all differ from x in the same way and the penalty has no effect; at low noise levels it is
+    too late to change them. The immutable features are set to those of x afterwards, which moves x+
+    away from what TabSyn learned. `fit_report_["immutables_broken"]` has the share of rejected
+    training rows for which they differed, and `immutables_broken(X)` returns it for any table. The
+    cost is high as well: r is a distance to one point in many dimensions, and ten proposals per
+    level explore few directions.
 
-    Departures: the sizes of `TabSynQ`. 50 noise levels. The churn is 1: every step has as much
-    fresh noise as the reverse process allows (ancestral sampling), because with the original's
-    S_churn of 1 in 50 the proposals are nearly the same. ‖.‖_2 is over features: a number on the
-    [0, 1] scale, and 1 for a category that changes. An immutable number counts as equal to the
-    digit.
+    Differences from the original: the sizes of `TabSynQ`; 50 noise levels; a churn of 1, which is
+    all the fresh noise that the reverse process allows (ancestral sampling), since the proposals
+    are nearly equal with the original's S_churn of 1 in 50. ‖.‖_2 is over features: a number on the
+    [0, 1] scale, and 1 for a changed category. An immutable number must be exactly equal.
 
     Parameters
     ----------
-    lam: the weight of the reward; may be given at each request.
-    gamma: how sure h must be of the rows that TabSyn learns from, 0.5 being the cutoff.
-    n_proposals: ways on from each step, of which one is kept.
-    steps, churn: of sampling: noise levels, and the share of fresh noise at each.
-    vae, denoiser: sizes and speed of TabSyn's two halves.
+    lam: the weight of the reward; each request may set another value.
+    gamma: TabSyn learns from rows with a confidence of h above this; 0.5 is the cutoff.
+    n_proposals: proposals per step, of which one is kept.
+    steps, churn: the noise levels in sampling, and the share of fresh noise at each level.
+    vae, denoiser: sizes and training of the two parts of TabSyn.
+
+    >>> import pandas as pd
+    >>> small = TabSynVAEConfig(width=8, heads=1, feedforward=8, steps=60, batch_size=64)
+    >>> quick = DenoiserConfig(width=16, steps=60, batch_size=64)
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> h = lambda X: X["income"].to_numpy() / 80
+    >>> method = TabSynSVDD(h, vae=small, denoiser=quick, steps=4).fit(X, X["income"] >= 40)
+    >>> method.assess(X.head(2), method.recourse(X.head(2)))["status"].tolist()
+    ['ok', 'ok']
     """
 
     def __init__(
@@ -94,7 +107,7 @@ class TabSynSVDD(TabSynMethod):
         )
 
     def _guided(self, F: Array, noise: KeyedNoise, lam: float | None = None) -> Array:
-        """A row of F for each, immutables not yet pinned."""
+        """Return a row of F for each person; its immutable features may differ from x."""
         weight = self.lam if lam is None else lam
         number = self.tabsyn_.tokeniser.is_number
 
@@ -113,7 +126,7 @@ class TabSynSVDD(TabSynMethod):
         )
 
     def immutables_broken(self, X: pd.DataFrame, *, lam: float | None = None) -> pd.Series:
-        """Whether the row drawn for each person had other immutables, before they were pinned."""
+        """Return whether the row that was drawn for each person had other immutable features."""
         self.check_ready("immutables_broken", {})
         self.check_ready("immutables_broken", {"lam": lam})
         return pd.Series(self._broken(self.problem_.encoder.features(X), lam), index=X.index)
@@ -127,10 +140,15 @@ class TabSynSVDD(TabSynMethod):
 
 
 def reward(F: Array, F_plus: Array, is_number: np.ndarray, immutable: np.ndarray) -> Array:
-    """r(x+) = -‖x+ - x‖_2 - 100 [immutables differ], on any shapes (..., d) that broadcast."""
+    """Return r(x+) = -‖x+ - x‖_2 - 100 [immutables differ], for shapes (..., d) that broadcast.
+
+    >>> number, fixed = np.array([True, False]), np.array([False, True])
+    >>> reward(np.array([0.2, 1.0]), np.array([[0.5, 1.0], [0.2, 2.0]]), number, fixed).tolist()
+    [-0.3, -101.0]
+    """
     same = unchanged(F, F_plus)
     distance = np.abs(F - F_plus)
-    # what has no distance (a category, a value that is missing on one side) counts 1 if it changes
+    # a changed category, or a value that is missing on one side, counts 1
     gap = np.where(same, 0.0, np.where(is_number & ~np.isnan(distance), distance, 1.0))
     differs = ~same[..., immutable].all(axis=-1)
     return np.asarray(-np.sqrt((gap**2).sum(axis=-1)) - PENALTY * differs)

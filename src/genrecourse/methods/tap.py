@@ -1,9 +1,9 @@
-"""TAP: candidates that a learned verifier of pairs lets through."""
+"""TAP: gradient search with candidates that a learned verifier of pairs accepts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,42 +13,54 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from genrecourse.errors import UserError
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import REJECTED, SURELY, attempt
-from genrecourse.methods.base import TrainingRows
 from genrecourse.model.artifact import fill, under, weights, within
 from genrecourse.model.classifier import MLP
 from genrecourse.model.settings import check_settings
 from genrecourse.model.training import TrainingPlan, train
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
+    from genrecourse.table.schema import Schema
 
 HIDDEN = (50, 50, 50, 50)
-HELD_OUT = 0.1  # share of the rows whose pairs say how good the verifier is
+HELD_OUT = 0.1  # share of the rows on whose pairs the verifier is tested
 
 
 class TAP(GradientMethod):
-    """The cheapest flip by gradients that a learned verifier accepts, too.
+    """Gradient search for the cheapest row that h and a learned verifier accept.
 
-    Candidates are the places on the way down  ell(h(z)) + lam * C(x, z).
+    The candidates are the points of the search path of  min over z of ell(h(z)) + lam * C(x, z).
 
-    The verifier V(x, z) in [0, 1] says "these two are of different classes"; it is a network
-    fitted on pairs of training rows and their outcomes. Friedbaum, Adiga & Tandon, "Trustworthy
-    Actionable Perturbations", ICML 2024. V checks what the gradient found and is no part of it:
-    inside, it would be fooled as h is.
+    The verifier V(x, z) in [0, 1] is the probability that x and z have different outcomes. It is a
+    network that is fitted on pairs of training rows and their outcomes. Friedbaum, Adiga & Tandon,
+    "Trustworthy Actionable Perturbations", ICML 2024. V checks the candidates and is not part of
+    the loss: otherwise the search would exploit the errors of V as it exploits the errors of h.
 
-    It fails where the verifier has seen no such pair: off the data V is as free to err as h. A row
-    with nothing verified gets the accepted place of which V is surest, and else the one that h
-    likes best.
+    Weakness: far from the data, V has seen no pairs and can be as wrong as h. If V accepts no
+    candidate, the result is the accepted candidate with the highest V, or else the candidate with
+    the highest score of h.
 
-    Departs from the original: cross-entropy and the schema's cost for its own goal and action
-    costs; pairs are drawn anew for each batch, half of them of different classes; training ends
-    after `max_batches`, which for more than some 1,300 rows is before 2000 epochs: `fit_report_`
-    says how many batches there were, and how often V is right on pairs of held-out rows.
+    Differences from the original: cross-entropy and the cost of the schema instead of its own goal
+    and action costs; new pairs for each batch, half of them with different outcomes; training ends
+    after `max_batches`, which with more than about 1,300 rows is before 2000 epochs. `fit_report_`
+    has the number of batches, and the accuracy of V on pairs of held-out rows.
 
-    lam: the price of a unit of cost.
-    lr, steps: Adam's, for the candidates.
-    sure: what V must exceed.
-    epochs, verifier_lr, batch_size, max_batches: how long and how fast the verifier learns.
+    lam: the weight of the cost.
+    lr, steps: Adam's learning rate and steps, for the candidates.
+    sure: V must be above this.
+    epochs, verifier_lr, batch_size, max_batches: the training of the verifier.
+
+    >>> from genrecourse.table.schema import Schema
+    >>> import pandas as pd
+    >>> from genrecourse.model.classifier import MLPConfig, fit_mlp
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> y, schema = X["income"] >= 40, Schema.infer(X)
+    >>> h = fit_mlp(X, y, schema, config=MLPConfig(lr=0.05, epochs=10))
+    >>> method = TAP(h, schema, steps=40, lr=0.05, max_batches=60).fit(X, y)
+    >>> method.assess(X.head(2), method.recourse(X.head(2)))["status"].tolist()
+    ['ok', 'ok']
     """
 
     def __init__(
@@ -111,7 +123,7 @@ class TAP(GradientMethod):
         if np.unique(rows.favourable[used]).size < 2:
             raise UserError(
                 f"{self._where('fit')}: {int(rows.favourable.sum())} of {len(rows.Z)} outcomes are "
-                "favourable; a verifier needs pairs of both outcomes to learn from"
+                "favourable; the verifier needs training rows with both outcomes"
             )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.random_state)
@@ -141,7 +153,7 @@ class TAP(GradientMethod):
             report["right_on_held_out_pairs"] = round(float(right), 4)
 
     def _verify(self, Z: Array, Z_plus: Array) -> Array:
-        """V of pairs: (..., D), (..., D) -> (...)."""
+        """Return V of pairs: (..., D), (..., D) -> (...)."""
         both = np.concatenate([np.broadcast_to(Z, Z_plus.shape), Z_plus], axis=-1)
         flat = torch.tensor(both.reshape(-1, both.shape[-1]), dtype=torch.float32)
         with torch.no_grad():
@@ -153,7 +165,7 @@ class TAP(GradientMethod):
         return ell(self.h_logits_(Z_plus)) + self.lam * self.problem_.cost(Z, Z_plus)
 
     def _rank(self, Z_plus: Array, Z: Array, confidence: Array) -> Array:
-        """By cost where h and V accept; where only h does, by V; else by h."""
+        """Return the rank: by cost if h and V accept; by V if only h accepts; else by h."""
         differ = self._verify(Z, Z_plus)
         accepted = np.where(
             differ > self.sure, self.problem_.cost(Z, Z_plus).round(9), REJECTED * (2 - differ)
@@ -167,7 +179,7 @@ class TAP(GradientMethod):
 def _pairs(
     Z: Array, favourable: np.ndarray, size: int, seed: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches of (x, z) side by side and whether their classes differ, as half of them do."""
+    """Yield batches of pairs (x, z) and whether their outcomes differ; half of them do."""
     rng = np.random.default_rng(seed)
     classes = [np.flatnonzero(~favourable), np.flatnonzero(favourable)]
     inputs = torch.as_tensor(Z, dtype=torch.float32)

@@ -1,39 +1,52 @@
-"""Wachter: the cheapest flip, by gradients."""
+"""Wachter: gradient search for the cheapest row that h accepts."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import cheapest_valid
-from genrecourse.methods.base import TrainingRows
 from genrecourse.model.settings import check_settings
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import TrainingRows
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
+    from genrecourse.table.schema import Schema
 
 
 class Wachter(GradientMethod):
-    """The cheapest flip, by gradients:
+    """Gradient search for the cheapest row that h accepts.
 
-        min over z of  ell(h(z)) + lam * C(x, z),  lam halved until h accepts
+        min over z of  ell(h(z)) + lam * C(x, z),  lam is halved until h accepts
 
     Wachter, Mittelstadt & Russell, "Counterfactual Explanations without Opening the Black Box",
-    Harvard Journal of Law & Technology 2018. Each row keeps the cheapest place on its way that h
-    accepts, which with a small lam is where it first crosses the boundary.
+    Harvard Journal of Law & Technology 2018. The result is the cheapest point of the search path
+    that h accepts. With a small lam this is the point where the path first crosses the boundary.
 
-    It fails where h is wrong beyond its data: nothing keeps z plausible, and an answer on the
-    boundary does not bear a retrained h or noise.
+    Weakness: nothing keeps z plausible, so z can lie where h is wrong, far from the data. A result
+    on the boundary is often rejected by a retrained h, or with a little noise.
 
-    Departs from the original: cross-entropy for the squared error; plain L1 (the schema's cost) for
-    L1 by median deviations; lam weighs the cost and is halved, so it never becomes negative;
-    categories are relaxed on the way and every place is projected and shown to h.
+    Differences from the original: cross-entropy instead of the squared error; L1 (the cost of the
+    schema) instead of L1 scaled by median deviations; lam weighs the cost and is halved, so it
+    never becomes negative; categories are relaxed during the search, and every point is projected
+    onto the rules before h scores it.
 
-    lam: the price of a unit of cost, to begin with.
-    lr, steps: Adam's rate, and its steps for each lam.
-    rounds: how many values of lam are tried, each half the last, for rows that h still rejects.
+    lam: the first weight of the cost.
+    lr, steps: Adam's learning rate, and its steps for each lam.
+    rounds: how many values of lam are tried, for rows that h still rejects.
+
+    >>> from genrecourse.table.schema import Schema
+    >>> import pandas as pd
+    >>> from genrecourse.model.classifier import MLPConfig, fit_mlp
+    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
+    >>> y, schema = X["income"] >= 40, Schema.infer(X)
+    >>> h = fit_mlp(X, y, schema, config=MLPConfig(lr=0.05, epochs=10))
+    >>> method = Wachter(h, schema, steps=40, lr=0.05, rounds=2).fit(X, y)
+    >>> method.assess(X.head(2), method.recourse(X.head(2)))["status"].tolist()
+    ['ok', 'ok']
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Checks of settings: each names the setting, the value seen and the values it may have."""
+"""Checks of settings. An error names the setting, the value seen and the values it may have."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ from genrecourse.errors import UserError
 
 
 def check_safety(where: str, safety: Any) -> None:
+    """Raise UserError unless `safety` is a number from 0 to 1. `where` starts the message.
+
+    Examples:
+        >>> check_safety("GenRe.fit", 0.5)
+        >>> check_safety("GenRe.fit", 2)
+        Traceback (most recent call last):
+        ...
+        genrecourse.errors.UserError: GenRe.fit: safety is 2; give a number from 0, ...
+    """
     if not (is_number(safety) and 0 <= safety <= 1):
         raise UserError(
             f"{where}: safety is {safety!r}; give a number from 0, as cheap as possible, to 1, as "
@@ -25,7 +34,20 @@ def check_settings(
     from_zero: Mapping[str, Any] | None = None,
     counts: Mapping[str, Any] | None = None,
 ) -> None:
-    """Refuse settings of a method, by name, that are not the numbers they have to be."""
+    """Raise UserError if a setting is not the kind of number that it must be.
+
+    Args:
+        where: the start of the message, for example "GenRe.fit".
+        above_zero: settings by name that must be above 0.
+        from_zero: settings by name that must be 0 or more.
+        counts: settings by name that must be whole numbers of 1 or more.
+
+    Examples:
+        >>> check_settings("Wachter.fit", above_zero={"lr": 0.1}, counts={"steps": 0})
+        Traceback (most recent call last):
+        ...
+        genrecourse.errors.UserError: Wachter.fit: steps is 0; it must be a whole number ...
+    """
     checks: list[tuple[Mapping[str, Any] | None, str, Callable[[Any], bool]]] = [
         (above_zero, "a number above 0", lambda value: is_number(value) and value > 0),
         (from_zero, "a number from 0 on", lambda value: is_number(value) and value >= 0),
@@ -38,8 +60,20 @@ def check_settings(
 
 
 def is_number(value: Any) -> bool:
+    """Return whether a value is a finite number; True and False are none.
+
+    Examples:
+        >>> is_number(0.5), is_number(float("nan")), is_number(True), is_number("1")
+        (True, False, False, False)
+    """
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def is_whole(value: Any) -> bool:
+    """Return whether a value is an integer; True and False are none.
+
+    Examples:
+        >>> is_whole(3), is_whole(3.0), is_whole(True)
+        (True, False, False)
+    """
     return isinstance(value, Integral) and not isinstance(value, bool)

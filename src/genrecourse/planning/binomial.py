@@ -45,17 +45,21 @@ class Share:
 
     @property
     def estimate(self) -> float:
+        """The observed share."""
         return self.k / self.n
 
     @property
     def low(self) -> float:
+        """The lower end of the interval."""
         return at_least(self.k, self.n, (1 - LEVEL) / 2)
 
     @property
     def high(self) -> float:
+        """The upper end of the interval."""
         return at_most(self.k, self.n, (1 - LEVEL) / 2)
 
     def to_dict(self) -> dict[str, float]:
+        """Return plain values for JSON."""
         return {
             "k": self.k,
             "n": self.n,

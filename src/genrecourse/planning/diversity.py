@@ -8,9 +8,12 @@ price, or the same plan with further changes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from genrecourse.table.encoding import Array
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
 
 REPEAT = 0.5  # the penalty, in units of Score, if a plan changes the same features as another
 WORSE = 1.0  # how much Score an alternative may lose to the first plan: as much as validity counts

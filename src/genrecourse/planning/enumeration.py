@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from torch import nn
 
-from genrecourse.model.classifier import Classifier
-from genrecourse.rules.book import RuleBook
-from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder
+
+if TYPE_CHECKING:
+    from genrecourse.model.classifier import Classifier
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.cost import Cost
 
 KEPT = 1000  # values per number that a model file contains, at most
 MOST = (50, 30, 20, 12, 8)  # values per feature in pairs; the first that fits into BUDGET
@@ -129,7 +132,7 @@ class EnumerationResult:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _PersonMoves:
     """The changes of one person that h has to score."""
 
     person: int
@@ -141,14 +144,16 @@ class _Asked:
 class Enumeration:
     """Tries changes for the people X and asks h about them.
 
-    >>> from genrecourse.rules.constraints import Rules
+    >>> from genrecourse.model.classifier import Classifier
+    >>> from genrecourse.rules.book import RuleBook
+    >>> from genrecourse.table.cost import Cost
     >>> from genrecourse.table.schema import Schema
     >>> X = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
     >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
     >>> observed = ObservedValues.of(encoder.features(X), encoder)
     >>> h = Classifier(lambda X: X["income"].to_numpy() / 50)
     >>> trial = Enumeration(X, observed, h, encoder, Cost(encoder))
-    >>> (found,) = trial.search(Rules(encoder), np.array([0]))
+    >>> (found,) = trial.search(RuleBook.of_schema(encoder), np.array([0]))
     >>> found.cost.round(2), found.asked, found.is_all
     (array([0.67]), 3, True)
     """
@@ -181,7 +186,7 @@ class Enumeration:
         """
         most = np.full(len(people), np.inf) if below is None else below
         found: list[EnumerationResult] = []
-        batch: list[_Asked] = []
+        batch: list[_PersonMoves] = []
         for i in range(0, len(people), PEOPLE):
             part = people[i : i + PEOPLE]
             singles = self._singles(rules.take(part), part)
@@ -190,7 +195,7 @@ class Enumeration:
             ):
                 moves, most_values, is_all = _moves(single, limit, touching)
                 is_all &= whole and not self.observed.cut[single.feature].any()
-                batch.append(_Asked(int(person), moves, most_values, is_all))
+                batch.append(_PersonMoves(int(person), moves, most_values, is_all))
                 if sum(len(each.moves) for each in batch) >= BATCH:
                     found += self._accepted(rules, batch)
                     batch = []
@@ -257,7 +262,7 @@ class Enumeration:
             price = self.cost(*(self.encoder.from_features(f) for f in (x[None], rows)))
             yield Moves(moves.feature, moves.value, np.asarray(price)), not some_between[place]
 
-    def _accepted(self, rules: RuleBook, batch: list[_Asked]) -> list[EnumerationResult]:
+    def _accepted(self, rules: RuleBook, batch: list[_PersonMoves]) -> list[EnumerationResult]:
         """Return the accepted changes of each person; h scores the whole batch at once."""
         if not batch:
             return []

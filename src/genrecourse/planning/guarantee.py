@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,12 +18,14 @@ import pandas as pd
 from genrecourse.planning.diversity import pick_diverse
 from genrecourse.planning.enumeration import Enumeration, EnumerationResult, ObservedValues
 from genrecourse.planning.plans import BlockingRule, Change, Evidence, Plan, Plans, Row, cell_value
-from genrecourse.planning.wording import Wording
-from genrecourse.rules.book import RuleBook
-from genrecourse.rules.problem import Problem
-from genrecourse.rules.relaxations import RelaxedRule
 from genrecourse.table.encoding import TOLERANCE, Array, unchanged
 from genrecourse.table.schema import plain
+
+if TYPE_CHECKING:
+    from genrecourse.planning.wording import Wording
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.rules.problem import Problem
+    from genrecourse.rules.relaxations import RelaxedRule
 
 WEIGHED = 16  # sets of features per person that `try_all` returns, the cheapest ones
 
@@ -68,22 +71,19 @@ def evidence(found: EnumerationResult, draws: int = 0) -> Evidence:
 class PlanChecker:
     """Checks candidates for the people X against h and the rules.
 
-    menu: the values that an enumeration tries.
+    observed: the values that an enumeration tries.
+    rules: the rules of the schema or of a request, for all people of X.
     relaxed: returns the rule books with one rule less each, to find blocking rules.
 
-    >>> from genrecourse.rules.constraints import Rules
+    >>> from genrecourse.rules.problem import Problem
+    >>> from genrecourse.model.classifier import Classifier
+    >>> from genrecourse.table.encoding import TableEncoder
     >>> from genrecourse.table.schema import Schema
     >>> X = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
     >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> checker = PlanChecker(
-    ...     X,
-    ...     menu=ObservedValues.of(encoder.features(X), encoder),
-    ...     h=Classifier(lambda X: X["income"].to_numpy() / 50),
-    ...     encoder=encoder,
-    ...     cost=Cost(encoder),
-    ...     rules=Rules(encoder),
-    ...     relaxed=lambda: [],
-    ... )
+    >>> problem = Problem.of(encoder, Classifier(lambda X: X["income"].to_numpy() / 50), X)
+    >>> observed = ObservedValues.of(encoder.features(X), encoder)
+    >>> checker = PlanChecker(X, problem, observed, problem.rules, lambda: [])
     >>> checker.rejected
     array([0, 1])
     >>> checked = checker.check(np.array([0, 0]), np.array([[0.5], [1.0]]))
@@ -256,6 +256,7 @@ def make_plans(checker: PlanChecker, candidates: Candidates, n: int, words: Word
 
     candidates: for the rejected people of the checker. words: the language of the plans.
 
+    >>> from genrecourse.rules.problem import Problem
     >>> from genrecourse.planning.wording import english
     >>> from genrecourse.model.classifier import Classifier
     >>> from genrecourse.table.encoding import TableEncoder

@@ -22,10 +22,13 @@ test, which needs no correction for the number of sets.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.stats import binom
 
-from genrecourse.table.encoding import Array
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
 
 # Lagrange multipliers for the weight of S: each gives a valid p-value, the best one the smallest
 MULTIPLIERS = np.concatenate([[0.0], np.geomspace(0.1, 1e7, 100)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,20 +17,23 @@ from genrecourse.errors import UserError
 from genrecourse.model.settings import check_settings
 from genrecourse.planning.guarantee import Candidates, PlanChecker, make_plans
 from genrecourse.planning.plans import Change, Plan, Plans
-from genrecourse.planning.promise import DELTA, Promise, ThresholdTest, check_promise, choose
+from genrecourse.planning.promise import DELTA, ThresholdTest, check_promise, choose
+from genrecourse.planning.promised import Promise
 from genrecourse.planning.proposer import Proposals, Proposer
 from genrecourse.planning.robustness import imprecise, retrained
 from genrecourse.planning.wording import Wording, english
 from genrecourse.rules.book import split_by_rules
 from genrecourse.rules.kinds import Rules
 from genrecourse.rules.policy import rules_in_force
-from genrecourse.rules.problem import Problem
 from genrecourse.rules.relaxations import relaxed_rules
 from genrecourse.rules.stated import read_rules
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.refine import fewest
 from genrecourse.trust.score import Scored, expected_score
+
+if TYPE_CHECKING:
+    from genrecourse.rules.problem import Problem
 
 FEWEST = 3  # plans whose changes are undone at least, if the fewest changes are asked for
 CHANGE = 0.1  # Score that one change less is worth, if the fewest changes are asked for
@@ -87,7 +90,7 @@ class Plannable:
         n: int = 1,
         **options: Any,
     ) -> Promise:
-        """Return what `plans(X, promise=share)` rests on; `holds` is False if nothing can be promised.
+        """Return what `plans(X, promise=share)` rests on; if `holds` is False, nothing is promised.
 
         rules: the same for everybody; rules of single people raise an error, since nothing can be
         tested under them. The first call makes plans for rejected training rows with these options;
@@ -316,7 +319,7 @@ def _can_ask(problem: Problem, person: pd.DataFrame, rules: Rules) -> bool:
 
 
 def _promised(method: Proposer, plans: Plans, made: Promise) -> Plans:
-    """Drop plans below the promise's threshold; if a person's first plan is dropped, return no-plan.
+    """Drop plans below the threshold; if a person's first plan is dropped, return no-plan.
 
     Only the method's first choice was tested.
     """

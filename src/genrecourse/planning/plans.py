@@ -21,7 +21,7 @@ import pandas as pd
 
 from genrecourse.errors import UserError
 from genrecourse.planning.binomial import Share
-from genrecourse.planning.promise import Promise
+from genrecourse.planning.promised import Promise
 from genrecourse.planning.wording import Wording, english
 from genrecourse.table.schema import Feature, plain
 
@@ -82,10 +82,12 @@ class Change:
         )
 
     def to_text(self) -> str:
+        """Return the change as one line of text."""
         before, after = self.words
         return self.language("value.change", feature=self.feature.label, before=before, after=after)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
         return {
             "feature": self.feature.name,
             "wording": self.feature.label,
@@ -112,6 +114,7 @@ class Evidence:
     draws: int = 0  # number of candidates that the method itself tried
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
         said = "proven" if self.proven else "searched"
         return {"said": said, "asked": self.asked, "values": self.most, "draws": self.draws}
 
@@ -158,10 +161,12 @@ class BlockingRule:
         return words(f"rules.{name}" if f"rules.{name}" in words else "rules.other", **parts)
 
     def to_text(self) -> str:
+        """Return a sentence about the rule and the changes."""
         changes = "; ".join(change.to_text() for change in self.changes)
         return self.language("evidence.rule", rule=self.rule, changes=changes)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
         return {
             "rule": self.kind,
             "feature": None if self.feature is None else self.feature.name,

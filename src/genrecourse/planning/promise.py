@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -33,9 +33,12 @@ from sklearn.preprocessing import StandardScaler
 from genrecourse.errors import UserError
 from genrecourse.planning.binomial import at_least, at_most
 from genrecourse.planning.juries import jury_p_value, make_juries
-from genrecourse.table.cost import Cost
+from genrecourse.planning.promised import Promise
 from genrecourse.table.encoding import Array, as_it_is
 from genrecourse.trust.out_of_fold import OutOfFoldScore
+
+if TYPE_CHECKING:
+    from genrecourse.table.cost import Cost
 
 DELTA = 0.1
 ROWS = 10_000  # training rows that a promise uses, at most
@@ -59,6 +62,7 @@ class PromiseData:
     Z: (n, D) rows. favourable: (n,) booleans, the outcomes. rejected: (n,) booleans, h rejects.
     blank: hides protected columns (`roles.ProtectedMask`).
 
+    >>> from genrecourse.table.cost import Cost
     >>> from genrecourse.table.encoding import TableEncoder
     >>> from genrecourse.table.schema import Schema
     >>> import pandas as pd
@@ -328,40 +332,6 @@ def _asked(
 
 
 # ---- the promise ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Promise:
-    """A promise about the plans that are shown, on average over the people who get one.
-
-    >>> Promise(share=0.9, delta=0.1).holds
-    False
-    >>> Promise(share=0.9, delta=0.1, threshold=0.7, served=0.8, jury=15).basis
-    'neighbours'
-    """
-
-    share: float  # the real decision accepts at least this share of the plans
-    delta: float  # the probability that the threshold is too low
-    threshold: float | None = None  # on the out-of-fold score; None: the promise does not hold
-    served: float = 0.0  # share of rejected training people with a plan above the threshold
-    jury: int = 0  # size of the groups of outcomes; 1: single outcomes
-    rows: int = 0  # training rows above the threshold
-    ess: float = 0.0  # effective number of these rows, weighted to look like plans
-    clipped: float = 0.0  # share of the weight that the cap removed
-
-    @property
-    def holds(self) -> bool:
-        """Whether the training data support the promise."""
-        return self.threshold is not None
-
-    @property
-    def basis(self) -> str:
-        """`outcomes` or `neighbours`; empty if the promise does not hold."""
-        return {0: "", 1: "outcomes"}.get(self.jury, "neighbours")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {**vars(self), "basis": self.basis}
 
 
 def choose(levels: Sequence[ThresholdTest], share: float, delta: float) -> Promise:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
@@ -20,11 +20,13 @@ from genrecourse.planning.promise import (
     test_arrays,
     tests_from_arrays,
 )
-from genrecourse.rules.policy import Policy
-from genrecourse.rules.problem import Problem, TrainingRows
-from genrecourse.table.encoding import Array
-from genrecourse.table.noise import KeyedNoise
-from genrecourse.trust.verifier import Verifier
+
+if TYPE_CHECKING:
+    from genrecourse.rules.policy import Policy
+    from genrecourse.rules.problem import Problem, TrainingRows
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
+    from genrecourse.trust.verifier import Verifier
 
 AS_FITTED = repr((False, []))  # the key of the tests for plans without any option
 

@@ -15,12 +15,15 @@ not predict how the world changes in later years.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from genrecourse.planning.binomial import Share
-from genrecourse.table.encoding import Array
 from genrecourse.table.noise import NOISE_SCALE, KeyedNoise
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
 
 TRIES = 32
 STREAM = 40_009  # a separate stream: the search for the plan must not have seen this noise

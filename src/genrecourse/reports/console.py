@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pandas as pd
 from rich import box
 from rich.console import Group
@@ -10,10 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from genrecourse.evaluation.comparison import rendering
-from genrecourse.evaluation.comparison.ranking import Standing
 from genrecourse.evaluation.metrics import METRICS
 from genrecourse.planning.plans import Plan, in_words
-from genrecourse.table.schema import Feature, Schema
+
+if TYPE_CHECKING:
+    from genrecourse.evaluation.comparison.ranking import Standing
+    from genrecourse.table.schema import Feature, Schema
 
 
 def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:

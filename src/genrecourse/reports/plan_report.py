@@ -7,25 +7,30 @@ to change, the quality of the method, how the report was made, and what it does 
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
-from genrecourse.methods.base import Method
+from genrecourse.methods.abilities import HasDraws
 from genrecourse.planning.plans import Plan, Plans, in_words
 from genrecourse.planning.wording import Wording, english
 from genrecourse.reports import plots
 from genrecourse.reports.html import bullets, document, header, notes, picture, section, table
 from genrecourse.rules.kinds import Rules
 from genrecourse.rules.stated import PersonalRules, read_rules
-from genrecourse.table.schema import Feature, Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import Method
+    from genrecourse.rules.problem import Problem
+    from genrecourse.table.schema import Feature, Schema
 
 SCORES = ("score", "val", "lof", "cost", "h_valid", "changes")  # columns of the score table
 SHARES = ("val", "lof", "h_valid")
@@ -35,7 +40,14 @@ SAME = 1e-3  # tolerance of cost and log-likelihood: decoding can change a draw 
 def write_report(path: str | Path, method: Method, people: pd.DataFrame, **options: Any) -> Path:
     """Write `report_html(method, people, **options)` to a file, and return its path.
 
-    >>> write_report("report.html", method, people)  # doctest: +SKIP
+    >>> from genrecourse.table.schema import Schema
+    >>> import tempfile
+    >>> from genrecourse.methods.nearest import NearestNeighbour
+    >>> X = pd.DataFrame({"income": np.arange(80.0)})
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(Path(folder, "report.html"), method, X.head(2)).name
+    'report.html'
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,6 +79,7 @@ def report_html(
     plans: the plans of these people from the same request, if they exist already.
     request: options of `Method.plans`.
 
+    >>> from genrecourse.table.schema import Schema
     >>> from genrecourse.methods.nearest import NearestNeighbour
     >>> X = pd.DataFrame({"income": np.arange(80.0)})
     >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
@@ -79,16 +92,27 @@ def report_html(
     if plans is None:
         plans = method.plans(people, language=words, **request)
     people, plans = _turned_down(people, plans)
-    rules = read_rules(request.get("rules") or Rules())
+    about = _AboutMethod(
+        name=type(method).__name__,
+        problem=method.problem_,
+        random_state=method.random_state,
+        chosen={name: getattr(method, f"{name}_") for name in method.chosen},
+        n_draws=method.get_params(deep=False).get("n_draws"),
+        training=method.fit_report_.get("training"),
+        has_verifier=method.verifier_ is not None,
+        draws=method.draws if isinstance(method, HasDraws) else None,
+        rules=read_rules(request.get("rules") or Rules()),
+        words=words,
+    )
     limits = (*words.under("report.limit").values(), *limits)
     parts = [
         _head(title, plans, words),
-        _few(method, people, plans[:shown], rules, words),
+        about.few(people, plans[:shown]),
         _asked_most(method.schema_, plans, words),
         _all(plans, words),
         "" if scores is None else _scores(scores, scores_note, words),
-        _learning(method, words),
-        _made(method, rules, facts or {}, words),
+        about.learning(),
+        about.made(facts or {}),
         section(words("report.limits"), bullets(limits)),
     ]
     return document(title, parts, words("code"))
@@ -106,7 +130,108 @@ def _turned_down(people: pd.DataFrame, plans: Plans) -> tuple[pd.DataFrame, Plan
     )
 
 
-# ---- the sections ---------------------------------------------------------------------------
+# ---- the sections about the method ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _AboutMethod:
+    """What a report shows of a fitted method, and the sections that show it."""
+
+    name: str
+    problem: Problem
+    random_state: int
+    chosen: Mapping[str, float]  # the numbers that `fit` chose
+    n_draws: int | None  # per person
+    training: Mapping[str, Any] | None  # of the fit report, if a net was trained
+    has_verifier: bool
+    draws: Callable[..., pd.DataFrame] | None  # as `GenRe.draws`
+    rules: PersonalRules  # of the request
+    words: Wording
+
+    def few(self, people: pd.DataFrame, plans: Plans) -> str:
+        """Return the section with the first people in detail. people: all rejected people."""
+        words, total, people = self.words, len(people), people.iloc[: len(plans)]
+        draws = None
+        if self.draws is not None:
+            stated = None if self.rules == PersonalRules() else self.rules.only(people.index)
+            draws = self.draws(people, rules=stated)
+        cards = []
+        for i, plan in enumerate(plans):
+            some = None
+            if draws is not None:
+                n = len(draws) // len(people)  # by position: labels need not be unique
+                some = draws.iloc[i * n : (i + 1) * n]
+            locked = _locked(self.rules, people.index[[i]])
+            cards.append(self._card(people.iloc[i], plan, some, locked))
+        which = words("report.few_which", shown=len(plans), people=_count(total, words))
+        notes = [words("plan.note")]
+        if any(plan.alternatives for plan in plans):  # only a verifier can weigh plans
+            how = "first_weighed" if self.has_verifier else "first_chosen"
+            notes.append(words(f"report.{how}"))
+        paragraphs = [f"<p>{escape(note)}</p>" for note in notes]
+        return section(words("report.few"), *paragraphs, *cards, lead=which)
+
+    def _card(
+        self, row: pd.Series, plan: Plan, draws: pd.DataFrame | None, locked: set[str]
+    ) -> str:
+        person = plan.language("panel.person", person=plan.person)
+        inside = [f"<h3>{escape(person)}</h3>", f'<p class="facts">{escape(plan.facts)}</p>']
+        if plan.status == "ok":
+            inside.append(_plan(plan, draws, self.problem.classifier.score_range))
+        else:
+            sentences = (plan.reason, plan.about_rules)
+            inside += [f"<p>{escape(sentence)}</p>" for sentence in sentences if sentence]
+        inside.append(_profile(self.problem.schema, row, plan, locked))
+        return f'<article class="card">{"".join(inside)}</article>'
+
+    def learning(self) -> str:
+        """Return the section with the loss curve; empty if no net was trained."""
+        training, words = self.training, self.words
+        if not training or not training["curve"]:
+            return ""
+        return section(
+            words("report.learning"),
+            picture(
+                lambda ax: plots.loss_curve(ax, training["curve"], training["best_step"], words),
+                words("report.learning_picture"),
+                words("report.learning_note", steps=_count(training["steps"], words)),
+            ),
+        )
+
+    def made(self, facts: Mapping[str, str]) -> str:
+        """Return the section on how the report was made. facts: more entries for it."""
+        locked = _locked(self.rules)
+
+        def that(how: str) -> str:
+            schema = self.problem.schema
+            return ", ".join(f.label for f in schema if _how_it_moves(f, locked) == how)
+
+        packages = ("genrecourse", "torch", "scikit-learn", "numpy", "pandas")
+        name = self.words.under("report.made_of")
+        every = {
+            name["method"]: self.name,
+            name["settings"]: ", ".join(self._settings()),
+            name["cannot_change"]: that("fixed"),
+            name["advances"]: that("advances"),
+            name["derived"]: that("derived"),
+            **facts,
+            name["seed"]: str(self.random_state),
+            name["versions"]: ", ".join(
+                [f"Python {platform.python_version()}", *(f"{p} {version(p)}" for p in packages)]
+            ),
+            name["written"]: datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+        }
+        return section(self.words("report.made"), notes(every))
+
+    def _settings(self) -> list[str]:
+        """Return what was chosen in training, and the number of draws per person."""
+        found = [f"{name} {value:g}" for name, value in self.chosen.items()]
+        if self.n_draws is not None:
+            found.append(self.words("report.made_of.draws", n=self.n_draws))
+        return found
+
+
+# ---- the sections about plans ---------------------------------------------------------------
 
 
 def _head(title: str, plans: Plans, words: Wording) -> str:
@@ -124,35 +249,6 @@ def _head(title: str, plans: Plans, words: Wording) -> str:
     return header(words("report.eyebrow"), title, words("report.lead"), tiles)
 
 
-def _few(
-    method: Method, people: pd.DataFrame, plans: Plans, rules: PersonalRules, words: Wording
-) -> str:
-    total, people = len(people), people.iloc[: len(plans)]
-    draws = None
-    if hasattr(method, "draws"):
-        stated = None if rules == PersonalRules() else rules.only(people.index)
-        draws = method.draws(people, rules=stated)
-    cards = []
-    for i, plan in enumerate(plans):
-        some = None
-        if draws is not None:
-            n = len(draws) // len(people)  # by position: labels need not be unique
-            some = draws.iloc[i * n : (i + 1) * n]
-        locked = _locked(rules, people.index[[i]])
-        cards.append(_card(method, people.iloc[i], plan, some, locked))
-    which = words("report.few_which", shown=len(plans), people=_count(total, words))
-    notes = [words("plan.note")]
-    if any(plan.alternatives for plan in plans):
-        notes.append(words(f"report.{_how_first(method)}"))
-    paragraphs = [f"<p>{escape(note)}</p>" for note in notes]
-    return section(words("report.few"), *paragraphs, *cards, lead=which)
-
-
-def _how_first(method: Method) -> str:
-    """Return the name of the sentence on the first plan: only a verifier can weigh plans."""
-    return "first_chosen" if getattr(method, "verifier_", None) is None else "first_weighed"
-
-
 def _locked(rules: PersonalRules, person: pd.Index | None = None) -> set[str]:
     """Return the features that a request locks for everybody, or also for one person."""
     stated = rules.default
@@ -161,22 +257,8 @@ def _locked(rules: PersonalRules, person: pd.Index | None = None) -> set[str]:
     return set(stated.lock)
 
 
-def _card(
-    method: Method, row: pd.Series, plan: Plan, draws: pd.DataFrame | None, locked: set[str]
-) -> str:
-    person = plan.language("panel.person", person=plan.person)
-    inside = [f"<h3>{escape(person)}</h3>", f'<p class="facts">{escape(plan.facts)}</p>']
-    if plan.status == "ok":
-        inside.append(_plan(method, plan, draws))
-    else:
-        sentences = (plan.reason, plan.about_rules)
-        inside += [f"<p>{escape(sentence)}</p>" for sentence in sentences if sentence]
-    inside.append(_profile(method.schema_, row, plan, locked))
-    return f'<article class="card">{"".join(inside)}</article>'
-
-
-def _plan(method: Method, plan: Plan, draws: pd.DataFrame | None) -> str:
-    score_range, words = method.classifier_.score_range, plan.language
+def _plan(plan: Plan, draws: pd.DataFrame | None, score_range: tuple[float, float]) -> str:
+    words = plan.language
     pictures = [
         picture(
             lambda ax: plots.before_after(ax, plan, score_range),
@@ -304,53 +386,6 @@ def score_table(
         rows.append(cells)
     heads = words.under("report.scores.head")
     return [words("report.scores.method"), "n", *(heads[name] for name in SCORES)], rows
-
-
-def _learning(method: Method, words: Wording) -> str:
-    training = getattr(method, "fit_report_", {}).get("training")
-    if not training or not training["curve"]:
-        return ""
-    return section(
-        words("report.learning"),
-        picture(
-            lambda ax: plots.loss_curve(ax, training["curve"], training["best_step"], words),
-            words("report.learning_picture"),
-            words("report.learning_note", steps=_count(training["steps"], words)),
-        ),
-    )
-
-
-def _made(method: Method, rules: PersonalRules, facts: Mapping[str, str], words: Wording) -> str:
-    locked = _locked(rules)
-
-    def that(how: str) -> str:
-        return ", ".join(f.label for f in method.schema_ if _how_it_moves(f, locked) == how)
-
-    packages = ("genrecourse", "torch", "scikit-learn", "numpy", "pandas")
-    name = words.under("report.made_of")
-    every = {
-        name["method"]: type(method).__name__,
-        name["settings"]: ", ".join(_settings(method, words)),
-        name["cannot_change"]: that("fixed"),
-        name["advances"]: that("advances"),
-        name["derived"]: that("derived"),
-        **facts,
-        name["seed"]: str(method.random_state),
-        name["versions"]: ", ".join(
-            [f"Python {platform.python_version()}", *(f"{p} {version(p)}" for p in packages)]
-        ),
-        name["written"]: datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-    }
-    return section(words("report.made"), notes(every))
-
-
-def _settings(method: Method, words: Wording) -> list[str]:
-    """Return what was chosen in training, and the number of draws per person."""
-    names = ("gamma", "temperature", "margin")
-    chosen = [f"{n} {getattr(method, n + '_'):g}" for n in names if hasattr(method, n + "_")]
-    if hasattr(method, "n_draws"):
-        chosen.append(words("report.made_of.draws", n=method.n_draws))
-    return chosen
 
 
 def _count(n: int, words: Wording) -> str:

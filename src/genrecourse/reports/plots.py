@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from genrecourse.model.classifier import Classifier
 from genrecourse.planning.plans import Change, Plan, in_words, score_words
 from genrecourse.planning.wording import Wording, english
+
+if TYPE_CHECKING:
+    from genrecourse.model.classifier import Classifier
 
 ACCEPTED, REJECTED, ARROW = "#4878cf", "#d65f5f", "#333333"
 INK, MUTED, TRACK = "#1f2933", "#6b7785", "#dde3ea"

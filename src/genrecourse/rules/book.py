@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,9 @@ from genrecourse.rules.relations import Possible, Relation
 from genrecourse.rules.roles import DerivedFeatures
 from genrecourse.rules.statements import Column, Statements
 from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder, unchanged
-from genrecourse.table.schema import Feature
+
+if TYPE_CHECKING:
+    from genrecourse.table.schema import Feature
 
 
 @dataclass(frozen=True, eq=False)

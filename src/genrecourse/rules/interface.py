@@ -6,13 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import BaseModel
 
 from genrecourse.table.encoding import Array, Block, TableEncoder, unchanged
-from genrecourse.table.schema import Feature, Schema
+
+if TYPE_CHECKING:
+    from genrecourse.table.schema import Feature, Schema
 
 
 class Kind(ABC):

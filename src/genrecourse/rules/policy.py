@@ -32,10 +32,10 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -55,6 +55,40 @@ from genrecourse.table.validation import validated
 
 SHARED = 50  # an immutable feature with more values is matched by bin
 TRIED = 100  # rejected rows that `lint` makes plans for
+
+
+# ---- what a policy asks of a method ---------------------------------------------------------
+
+
+class _BlockingRule(Protocol):
+    @property
+    def rule(self) -> str: ...
+
+
+class _Plan(Protocol):
+    @property
+    def status(self) -> str: ...
+    @property
+    def blocking_rules(self) -> Sequence[_BlockingRule]: ...
+
+
+class FittedMethod(Protocol):
+    """A fitted method, as a policy sees it."""
+
+    @property
+    def schema_(self) -> Schema:
+        """The schema that it was fitted with."""
+
+    @property
+    def classifier_(self) -> Classifier:
+        """The classifier h, fitted."""
+
+    @property
+    def policy_(self) -> Policy | None:
+        """The policy that it was fitted under, if any."""
+
+    def plans(self, X: pd.DataFrame, **request: Any) -> Sequence[_Plan]:
+        """Return one plan for each row of X; request: as `Policy.request` returns it."""
 
 
 # ---- the tables of the file------------------------------------------------------------------
@@ -274,7 +308,7 @@ class Policy:
             return table, None
         return table.drop(columns=self.target), table[self.target]
 
-    def check_fitted(self, method: Any) -> None:
+    def check_fitted(self, method: FittedMethod) -> None:
         """Raises a UserError if a method was fitted under a policy with other features.
 
         Rules of requests and the promise may differ, since the method did not learn from them.
@@ -322,7 +356,7 @@ class Policy:
         return found
 
     def _check_decision(self, h: Classifier) -> None:
-        """Raises a UserError if a classifier has another outcome or cutoff than the policy states."""
+        """Raises a UserError if a classifier's outcome or cutoff is not the policy's."""
         wanted, stated = self.stated.decision.cutoff, self.stated.decision.model_fields_set
         named = set(self.stated.decision.favourable)
         # 1 of {0, 1} is favourable where a classifier names none; other labels it does not know
@@ -346,7 +380,7 @@ class Policy:
 
     # ---- warnings -------------------------------------------------------------------------------
 
-    def lint(self, X: pd.DataFrame, method: Any = None) -> list[str]:
+    def lint(self, X: pd.DataFrame, method: FittedMethod | None = None) -> list[str]:
         """Returns sentences about what looks wrong. X: training rows, or others like them.
 
         method: fitted under this policy. If it is given, plans are made for some of the rows in X
@@ -368,7 +402,7 @@ class Policy:
             remarks += [] if refused else self._lint_plans(method, X)
         return remarks + refused
 
-    def refused(self, X: pd.DataFrame, method: Any = None) -> list[str]:
+    def refused(self, X: pd.DataFrame, method: FittedMethod | None = None) -> list[str]:
         """Returns sentences about what `fit` or each request would refuse for such a table.
 
         method: if it is given, only the rows that it rejects must be able to meet the rules.
@@ -418,7 +452,7 @@ class Policy:
         remarks += _lint_relations(rules.relations, schema, X)
         return remarks
 
-    def _lint_plans(self, method: Any, X: pd.DataFrame) -> list[str]:
+    def _lint_plans(self, method: FittedMethod, X: pd.DataFrame) -> list[str]:
         rejected = np.flatnonzero(~method.classifier_.accepts(X[method.schema_.names]))
         if len(rejected) == 0:
             return ["the model rejects none of these rows, so no plan was tried"]

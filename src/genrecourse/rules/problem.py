@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
-from genrecourse.model.classifier import Classifier
 from genrecourse.rules.book import RuleBook
 from genrecourse.rules.requests import request_book
 from genrecourse.rules.roles import ProtectedMask
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.model.classifier import Classifier
+    from genrecourse.table.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class TrainingRows:
 class Problem:
     """A table, the rules on it, what a change costs, and the classifier h that decides.
 
+    >>> from genrecourse.model.classifier import Classifier
     >>> from genrecourse.evaluation.checks import example_score, make_example
     >>> example = make_example(rows=80, people=10)
     >>> encoder = TableEncoder(example.schema).fit(example.X)

@@ -20,13 +20,15 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from genrecourse.errors import UserError, did_you_mean
-from genrecourse.table.encoding import Block, TableEncoder
-from genrecourse.table.schema import Feature, Level
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Block, TableEncoder
+    from genrecourse.table.schema import Feature, Level
 
 Truth = np.ndarray[Any, np.dtype[np.int8]]
 
@@ -66,6 +68,7 @@ class Relation:
 def parse_relation(text: str, encoder: TableEncoder) -> Relation:
     """Returns a relation over the features of a table; raises a UserError if it cannot be read.
 
+    >>> from genrecourse.table.encoding import TableEncoder
     >>> import pandas as pd
     >>> from genrecourse.table.schema import Schema
     >>> X = pd.DataFrame({"income": [10.0, 20.0], "debt": [5.0, 15.0]})

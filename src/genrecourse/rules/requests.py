@@ -6,18 +6,20 @@ mistake in the rule or in the row: an error names both.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError, counted
-from genrecourse.rules.book import RuleBook
 from genrecourse.rules.kinds import FEATURE_KINDS, Rules
 from genrecourse.rules.stated import read_rules
 from genrecourse.rules.statements import Statements
-from genrecourse.table.encoding import Array
 from genrecourse.table.schema import Schema, plain
+
+if TYPE_CHECKING:
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.encoding import Array
 
 
 def request_book(

@@ -13,14 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from genrecourse.model.classifier import Classifier
 from genrecourse.rules.relations import Possible
 from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder, unchanged
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.model.classifier import Classifier
+    from genrecourse.table.schema import Schema
 
 CLOSE = 1e-6  # share of a derived number that rounding of its parts may move it by
 SAMPLED = 64  # rows on which `protected_used_by` changes a feature
@@ -29,6 +32,7 @@ SAMPLED = 64  # rows on which `protected_used_by` changes a feature
 class DerivedFeatures:
     """The features that move by themselves once a person acts, in the scaled feature view F.
 
+    >>> from genrecourse.table.schema import Schema
     >>> from genrecourse.table.schema import Feature
     >>> number = {"kind": "number"}
     >>> schema = Schema(
@@ -154,6 +158,7 @@ class DerivedFeatures:
 class ProtectedMask:
     """Hides the protected features of rows: everybody has the same value there.
 
+    >>> from genrecourse.table.schema import Schema
     >>> from genrecourse.table.schema import Feature
     >>> sex = Feature(name="sex", kind="category", categories=("f", "m"), role="protected")
     >>> schema = Schema(features=(sex, Feature(name="income", kind="number")))

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from genrecourse.errors import UserError, did_you_mean
-from genrecourse.rules.interface import FeatureKind, Kind
 from genrecourse.rules.kinds import FEATURE_KINDS, LIMIT_KINDS, RELATIONS, Rules
-from genrecourse.rules.relations import Relation
-from genrecourse.table.encoding import Array, TableEncoder
+
+if TYPE_CHECKING:
+    from genrecourse.rules.interface import FeatureKind, Kind
+    from genrecourse.rules.relations import Relation
+    from genrecourse.table.encoding import Array, TableEncoder
 
 # Listed values are chosen from what the other rules leave, so these kinds come last.
 _NARROWING = sorted(FEATURE_KINDS, key=lambda kind: kind.lists_values)

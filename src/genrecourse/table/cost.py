@@ -10,18 +10,20 @@ features cost nothing: the person pays for the changes that move them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from genrecourse.table.encoding import TableEncoder
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import TableEncoder
 
 
 class Cost:
     """Computes the cost between rows of Z, with the cost weights of the encoder's schema.
 
     Examples:
+        >>> from genrecourse.table.encoding import TableEncoder
         >>> import pandas as pd
         >>> from genrecourse import Schema
         >>> X = pd.DataFrame({"income": [10, 20, 30], "town": ["a", "b", "c"]})

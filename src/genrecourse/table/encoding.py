@@ -171,7 +171,7 @@ class TableEncoder:
 
     @property
     def column_owner(self) -> np.ndarray:
-        """(D,) the feature that each column of Z belongs to."""
+        """(D,) the number of the feature that each column of Z belongs to."""
         return np.repeat(np.arange(len(self.blocks)), [b.stop - b.start for b in self.blocks])
 
     def number_columns(self, which: np.ndarray) -> np.ndarray:

@@ -95,7 +95,13 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 
 
 def read_text(path: Path) -> str:
-    """Returns the text of a file, which must be UTF-8."""
+    """Return the text of a UTF-8 file. Raises UserError if it cannot be read.
+
+    Examples:
+        >>> write_text("debt <= limit", Path("rules.txt"))
+        >>> read_text(Path("rules.txt"))
+        'debt <= limit'
+    """
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

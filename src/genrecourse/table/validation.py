@@ -13,16 +13,21 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def validated(model: type[M], data: Any, where: str, *, unknown_key_hint: str = "") -> M:
-    """Returns `data` as a `model`; raises a UserError that starts with `where` if it is none.
+    """Return `data` as a `model`. Raises UserError with the first mistake if `data` is invalid.
 
-    unknown_key_hint: appended to the sentence about a key that does not exist.
+    Args:
+        model: the pydantic model.
+        data: values from outside, for example from a JSON file.
+        where: the start of the message, for example the name of the file.
+        unknown_key_hint: added to the message if a key does not exist.
 
-    >>> class Loan(BaseModel, extra="forbid"):
-    ...     sum: float
-    >>> validated(Loan, {"sum": "a lot"}, "loan.json")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
+    Examples:
+        >>> class Loan(BaseModel, extra="forbid"):
+        ...     sum: float
+        >>> validated(Loan, {"sum": "a lot"}, "loan.json")
+        Traceback (most recent call last):
         ...
-    genrecourse.errors.UserError: loan.json: 'sum' is 'a lot': input should be a valid number, ...
+        genrecourse.errors.UserError: loan.json: 'sum' is 'a lot': input should be a valid ...
     """
     try:
         return model.model_validate(data)
@@ -51,9 +56,9 @@ def _sentence(error: ValidationError, model: type[BaseModel], unknown_key_hint: 
 
 
 def _model_at(model: type[BaseModel], place: Sequence[int | str]) -> type[BaseModel]:
-    """Returns the model that the value at `place` belongs to.
+    """Return the model that the value at `place` belongs to.
 
-    Keys of mappings, places in lists and members of unions name no field, so they are skipped.
+    Keys of mappings, positions in lists and members of unions name no field, so they are skipped.
     """
     for part in place:
         by_name = {field.alias or name: field for name, field in model.model_fields.items()}
@@ -63,7 +68,7 @@ def _model_at(model: type[BaseModel], place: Sequence[int | str]) -> type[BaseMo
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yields the pydantic models that an annotation names, such as M in dict[str, M]."""
+    """Yield the pydantic models that an annotation names, such as M in dict[str, M]."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TOLERANCE, Array
+
+if TYPE_CHECKING:
+    from genrecourse.table.cost import Cost
 
 BLOCK_ENTRIES = 2_000_000  # distances computed at once: 16 MB for each array
 
@@ -17,6 +20,7 @@ class Neighbours:
     """Rows of Z to which other rows are compared; the distance is the cost.
 
     Examples:
+        >>> from genrecourse.table.cost import Cost
         >>> import pandas as pd
         >>> from genrecourse import Schema
         >>> from genrecourse.table.encoding import TableEncoder

@@ -8,16 +8,20 @@ same fold. h is not used: it may have memorised the outcomes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.special import expit
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
-from genrecourse.table.cost import Cost
-from genrecourse.table.encoding import Array
 from genrecourse.trust.judge import RARE
 from genrecourse.trust.neighbours import Neighbours
 from genrecourse.trust.trees import Trees
+
+if TYPE_CHECKING:
+    from genrecourse.table.cost import Cost
+    from genrecourse.table.encoding import Array
 
 N_FOLDS = 5
 
@@ -26,6 +30,7 @@ class OutOfFoldScore:
     """Boosted trees for each fold; rows (n, D) -> (n,) probabilities.
 
     Examples:
+        >>> from genrecourse.table.cost import Cost
         >>> import pandas as pd
         >>> from genrecourse import Schema
         >>> from genrecourse.table.encoding import TableEncoder

@@ -11,11 +11,15 @@ serves all values of k, because the search takes most of the time of verifying.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from genrecourse.model.threads import n_jobs
-from genrecourse.table.encoding import Array
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
 
 INLIER = 1.5  # scikit-learn's offset: a row is an outlier if its neighbours are 1.5 times as dense
 

@@ -15,13 +15,16 @@ verifier prevents that.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from genrecourse.rules.book import RuleBook
-from genrecourse.table.cost import Cost
-from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.trust.verifier import Thresholds, Verifier
+
+if TYPE_CHECKING:
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.cost import Cost
+    from genrecourse.table.encoding import Array, TableEncoder
 
 GIVE = 0.01  # how much Score may be lost to have one change less
 
@@ -47,10 +50,13 @@ def refine(
         verifier: a fitted verifier.
         confidence: h's confidence in rows of Z.
         encoder: converts F to Z.
+        cost: the cost of changes.
         safety: where the thresholds lie, from 0 (cheap) to 1 (safe).
         rules: the rules of these n people; None: there are only rules on single features.
 
     Examples:
+        >>> from genrecourse.table.cost import Cost
+        >>> from genrecourse.table.encoding import TableEncoder
         >>> import pandas as pd
         >>> from genrecourse import Schema
         >>> X = pd.DataFrame({"income": range(100), "pets": [0, 1, 2, 3] * 25})
@@ -60,7 +66,7 @@ def refine(
         ...     return np.clip(Z[:, 0], 0.0, 1.0)
         >>> verifier = Verifier().fit(Z, h(Z) > 0.5, h(Z), numbers=np.array([0, 1]))
         >>> x, x_plus = np.array([[0.1, 0.0]]), np.array([[0.9, 1 / 3]])
-        >>> refine(x, x_plus, verifier, h, encoder, safety=0.5)  # pets need not change
+        >>> refine(x, x_plus, verifier, h, encoder, Cost(encoder), 0.5)  # pets need not change
         array([[0.9, 0. ]])
     """
     if len(F) == 0:
@@ -118,12 +124,15 @@ def fewest(
         verifier: a fitted verifier.
         confidence: h's confidence in rows of Z.
         encoder: converts F to Z.
+        cost: the cost of changes.
         safety: where the thresholds lie, from 0 (cheap) to 1 (safe).
         feasible: takes row numbers and their trial rows of F; returns booleans, True if all rules
             allow the trial. A rule between two features may need both to change.
-        settle: computes the derived features of trial rows (`RuleBook.settle`).
+        settle: computes the derived features of trial rows (`RuleBook.with_derived`).
 
     Examples:
+        >>> from genrecourse.table.cost import Cost
+        >>> from genrecourse.table.encoding import TableEncoder
         >>> import pandas as pd
         >>> from genrecourse import Schema
         >>> X = pd.DataFrame({"income": range(100), "pets": [0, 1, 2, 3] * 25})
@@ -134,7 +143,7 @@ def fewest(
         >>> verifier = Verifier().fit(Z, h(Z) > 0.5, h(Z), numbers=np.array([0, 1]))
         >>> x, x_plus = np.array([[0.1, 0.0]]), np.array([[0.9, 1 / 3]])
         >>> always = lambda rows, trial: np.ones(len(rows), dtype=bool)
-        >>> fewest(x, x_plus, verifier, h, encoder, 0.5, always)
+        >>> fewest(x, x_plus, verifier, h, encoder, Cost(encoder), 0.5, always)
         array([[0.9, 0. ]])
     """
     F_plus, bars, every = F_plus.copy(), Thresholds.at(safety).array(), np.arange(len(F))

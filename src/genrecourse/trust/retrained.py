@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import nn
 
 from genrecourse.model.training import TrainingPlan, train
-from genrecourse.table.encoding import Array
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
 
 N_RETRAINED = 8
 HIDDEN = (10, 10, 10)

@@ -1,30 +1,39 @@
-"""The expected Score of an x_plus: one formula, for selection, refining and plans alike.
+"""The expected Score of an x_plus. Selection, refining and plans all use this formula:
 
 P(valid) + P(plausible) - C / d + safety * P(valid under noise)
-         - SHORTFALL * [confidence that the least sure retrained model lacks to accept]
+         - SHORTFALL * max(0, 0.5 - lowest confidence among the retrained models)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from genrecourse.table.encoding import Array
-from genrecourse.trust.verifier import Verifier
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
+    from genrecourse.trust.verifier import Verifier
 
-SHORTFALL = 3.0  # Score that a unit of missing confidence costs
-SHORTLIST = 48  # candidates of a row whose plausibility and steadiness are computed: the slow part
-REJECTED = 10.0  # subtracted from h's confidence, so that what h rejects comes last
+SHORTFALL = 3.0  # Score lost for each unit of confidence below the cutoff
+SHORTLIST = 48  # candidates of a row whose slow measures (plausible, steady) are computed
+REJECTED = 10.0  # subtracted from h's confidence, so that candidates that h rejects come last
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Candidates (N, n) for N rows, with h's confidence in each and its cost."""
+    """n candidates for each of N rows, with h's confidence in each and its cost.
+
+    Examples:
+        >>> F = np.array([[[0.2, 0.0], [0.9, 0.0]]])
+        >>> found = Scored(F, F, confidence=F[..., 0], cost=np.array([[0.1, 0.8]]))
+        >>> found.take(np.array([[1]])).cost
+        array([[0.8]])
+    """
 
     F: Array  # (N, n, d)
     Z: Array  # (N, n, D)
-    confidence: Array  # (N, n) h on the common scale, 0.5 at the cutoff
+    confidence: Array  # (N, n) h's confidence; 0.5 is the cutoff
     cost: Array  # (N, n)
 
     def take(self, which: np.ndarray) -> Scored:
@@ -41,11 +50,18 @@ class Scored:
 def expected_score(
     found: Scored, verifier: Verifier | None, *, safety: float, margin: float = 0.5
 ) -> Array:
-    """(N, n) the expected Score of each candidate.
+    """Return (N, n) the expected Score of each candidate.
 
-    Only a row's `SHORTLIST` best candidates get a score, the others -inf. If no candidate of a row
-    clears the margin, those above the cutoff compete; if there are none, the score is h's
-    confidence less REJECTED. Without a verifier: h's confidence less the cost.
+    Only the `SHORTLIST` best candidates of a row get a score; the others get -inf. If no candidate
+    of a row is above the margin, those above the cutoff are scored. If there are none either, the
+    score is h's confidence minus REJECTED. Without a verifier, the score is h's confidence minus
+    the cost per feature.
+
+    Examples:
+        >>> F = np.array([[[0.2, 0.0], [0.6, 0.0], [0.9, 0.0]]])
+        >>> found = Scored(F, F, confidence=F[..., 0], cost=np.array([[0.1, 0.4, 1.2]]))
+        >>> expected_score(found, verifier=None, safety=0.5).round(2)
+        array([[-9.8,  0.4,  0.3]])
     """
     confidence, price = found.confidence, found.cost / found.F.shape[-1]
     if verifier is None:
@@ -80,7 +96,7 @@ def _distinct(Z: Array, *, together: bool) -> tuple[Array, np.ndarray, np.ndarra
 
 
 def _best_distinct(merit: Array, place: np.ndarray, k: int) -> np.ndarray:
-    """(N, k) the k best candidates of each row; equal candidates take one seat only."""
+    """Return (N, k) the k best candidates of each row; equal candidates count as one."""
     order = np.argsort(-merit, axis=1, kind="stable")
     same = np.take_along_axis(place, order, axis=1)
     first = np.ones_like(same, dtype=bool)

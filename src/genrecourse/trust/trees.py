@@ -7,12 +7,14 @@ that can be stored and checked, and that give exactly the same predictions after
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from genrecourse.errors import UserError
-from genrecourse.table.encoding import Array
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
 
 PARTS = ("root", "feature", "threshold", "left", "right", "value")
 

@@ -11,9 +11,11 @@ from rich.text import Text
 from genrecourse.apps.cli.application import app, err, out, print_error, print_notes
 from genrecourse.apps.cli.options import Seed, how_many_rows, parameter, split
 from genrecourse.errors import UserError, counted, did_you_mean, own_warnings
-from genrecourse.evaluation.comparison import Entry, rendering, standings
-from genrecourse.evaluation.comparison import compare as run_comparison
+from genrecourse.evaluation.comparison import rendering
+from genrecourse.evaluation.comparison.entries import Entry
+from genrecourse.evaluation.comparison.ranking import standings
 from genrecourse.evaluation.comparison.results import Line
+from genrecourse.evaluation.comparison.run import compare as run_comparison
 from genrecourse.reports.console import metrics_table, standings_tables
 from genrecourse.table.table_files import write_text
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -21,9 +21,11 @@ from genrecourse.evaluation.comparison.isolation import MethodError, Run, Task, 
 from genrecourse.evaluation.comparison.results import TABLES, Line, pack_numbers, row_ids
 from genrecourse.evaluation.evaluate import Case, base_rates, ceiling, make_case, measure
 from genrecourse.evaluation.evaluate import witnesses as witnesses_of
-from genrecourse.evaluation.gold import Witnesses
 from genrecourse.methods import METHODS
 from genrecourse.model.artifact import pack
+
+if TYPE_CHECKING:
+    from genrecourse.evaluation.gold import Witnesses
 
 KEPT = ("score", "val", "lof", "cost")  # a line stores these metrics for every person
 

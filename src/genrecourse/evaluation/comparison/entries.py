@@ -19,15 +19,17 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import genrecourse.methods
 from genrecourse.errors import UserError, did_you_mean
-from genrecourse.evaluation.comparison.isolation import Ask
-from genrecourse.evaluation.comparison.results import Line
 from genrecourse.methods import METHODS
-from genrecourse.methods.base import check_params, pack_params
+from genrecourse.methods.params import check_params, pack_params
 from genrecourse.model.artifact import pack
+
+if TYPE_CHECKING:
+    from genrecourse.evaluation.comparison.isolation import Ask
+    from genrecourse.evaluation.comparison.results import Line
 
 PACKAGE = Path(genrecourse.methods.__file__).parents[1]
 BOUNDS = ("ceiling", "accepted")  # references, not methods: the best copies, and accepted people

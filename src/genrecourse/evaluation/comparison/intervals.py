@@ -40,10 +40,12 @@ class Interval:
 
     @property
     def low(self) -> float:
+        """The lower end."""
         return self.mean - self.half
 
     @property
     def high(self) -> float:
+        """The upper end."""
         return self.mean + self.half
 
 

@@ -8,7 +8,6 @@ is data (JSON), which cannot run anything here.
 
 from __future__ import annotations
 
-import inspect
 import json
 import multiprocessing
 import os
@@ -23,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -31,18 +30,23 @@ import pandas as pd
 from genrecourse.data import datasets
 from genrecourse.errors import UserError, own_warnings
 from genrecourse.evaluation.comparison.fence import Fence
+from genrecourse.methods.abilities import HasDensity
 from genrecourse.model.artifact import pack, pack_table, unpack, unpack_table
-from genrecourse.model.classifier import Classifier
-from genrecourse.table.schema import Schema
+
+if TYPE_CHECKING:
+    from genrecourse.methods.base import Method
+    from genrecourse.model.classifier import Classifier
+    from genrecourse.table.schema import Schema
 
 Ask = Mapping[str, Any]  # the arguments of one request: recourse(people, **ask)
+OF_DENSITY = ("lam",)  # those that `log_prob` takes as well
 
 
 @dataclass(frozen=True)
 class Task:
     """All that a method is given before it has to answer anybody."""
 
-    maker: Callable[..., Any]  # an entry of METHODS
+    maker: Callable[..., Method]  # an entry of METHODS
     params: Mapping[str, Any]
     h: Classifier
     schema: Schema
@@ -202,17 +206,20 @@ def _child(pipe: Connection, fence: Fence) -> None:
 def _work(pipe: Connection) -> None:
     task: Task = pickle.loads(pipe.recv_bytes())
     started = time.perf_counter()
-    method = task.maker(task.h, task.schema, random_state=task.seed, **task.params).fit(
-        task.X, task.y
-    )
+    method = task.maker(task.h, task.schema, random_state=task.seed, **task.params)
+    method.fit(task.X, task.y)
     seconds = time.perf_counter() - started
-    _say(pipe, seconds=seconds, report=_report(method))
+    _say(pipe, seconds=seconds, report=_packed(method.fit_report_))
     people, asks = pickle.loads(pipe.recv_bytes())
     for ask in asks.values():
         started = time.perf_counter()
         X_plus = method.recourse(people.copy(), **ask)
         seconds = time.perf_counter() - started
-        log_prob = _log_prob(method, X_plus, people, ask)
+        log_prob = None
+        if isinstance(method, HasDensity):
+            same = {name: ask[name] for name in OF_DENSITY if name in ask}
+            mass = method.log_prob(X_plus, given=people, **same)
+            log_prob = pack(np.asarray(mass, dtype=float))
         _say(pipe, X_plus=pack_table(X_plus), seconds=seconds, log_prob=log_prob)
 
 
@@ -220,20 +227,11 @@ def _say(pipe: Connection, **what: Any) -> None:
     pipe.send_bytes(json.dumps(what).encode())
 
 
-def _report(method: Any) -> Any:
+def _packed(report: Mapping[str, Any]) -> Any:
     try:
-        return pack(getattr(method, "fit_report_", {}))
+        return pack(report)
     except UserError:  # a method of somebody's own may report what is no data
         return {}
-
-
-def _log_prob(method: Any, X_plus: pd.DataFrame, people: pd.DataFrame, ask: Ask) -> Any:
-    """log R(x_plus | x) where the method has a density, under the request where it takes one."""
-    if not hasattr(method, "log_prob"):
-        return None
-    known = inspect.signature(method.log_prob).parameters
-    same = {name: value for name, value in ask.items() if name in known}
-    return pack(np.asarray(method.log_prob(X_plus, given=people, **same), dtype=float))
 
 
 def _in_words(error: Exception) -> str:

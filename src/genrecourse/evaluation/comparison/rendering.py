@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from genrecourse.evaluation.comparison.intervals import Interval
 from genrecourse.evaluation.comparison.ranking import RANKED_BY, Standing
 from genrecourse.evaluation.comparison.results import TABLES, Line
 from genrecourse.evaluation.metrics import METRICS
+
+if TYPE_CHECKING:
+    from genrecourse.evaluation.comparison.intervals import Interval
 
 # Columns of the tables, if the metrics exist; the CSV file has every metric.
 SHOWN = (
@@ -49,6 +52,7 @@ def tidy(lines: Sequence[Line]) -> pd.DataFrame:
 def head(rows: Sequence[Standing]) -> list[str]:
     """Return the column headings; an arrow shows which direction is better.
 
+    >>> from genrecourse.evaluation.comparison.intervals import Interval
     >>> score = Interval(1.4, 0.1, n=50, clusters=30)
     >>> head([Standing("german", "nnr", 50, 50, 30, 1, 0, {"score": score})])
     ['method', 'score ↑']
@@ -60,6 +64,7 @@ def head(rows: Sequence[Standing]) -> list[str]:
 def cells(row: Standing, rows: Sequence[Standing]) -> list[str]:
     """Return the cells of one line. rows: all rows of the table, which decide on the columns.
 
+    >>> from genrecourse.evaluation.comparison.intervals import Interval
     >>> score = Interval(1.4, 0.1, n=50, clusters=30)
     >>> row = Standing("german", "nnr", 50, 50, 30, 1, 0, {"score": score})
     >>> cells(row, [row])
@@ -101,6 +106,7 @@ def _cell(row: Standing, metric: str) -> str:
 def in_words(interval: Interval, *, sign: bool = False) -> str:
     """Return an interval as text. sign: write a plus sign.
 
+    >>> from genrecourse.evaluation.comparison.intervals import Interval
     >>> in_words(Interval(0.25, 0.1, n=50, clusters=30), sign=True)
     '+0.250 ± 0.100'
     """
