@@ -244,7 +244,9 @@ def test_a_plan_does_not_break_a_relation_that_only_time_breaks() -> None:
     for changes, kept in (({"debt": other}, True), ({"debt": other, "hours": 59}, False)):
         F_plus = RULES.with_derived(F, ENCODER.features(oldest.assign(**changes)))
         assert (F_plus[:, 2] > F[:, 2]).all()
-        assert request.feasible(F, F_plus).tolist() == [kept] * len(oldest)
+        by_schema = RULES.feasible(F, F_plus)  # the range of the ratio forbids some of them
+        assert by_schema.any()
+        np.testing.assert_array_equal(request.feasible(F, F_plus), by_schema & kept)
 
 
 # ---- schemas that make no sense --------------------------------------------------------------
