@@ -222,7 +222,7 @@ def test_a_classifier_with_another_score_range_is_refused() -> None:
             "'features.income'.range [500, 900] lies outside the data",
         ),
         ({"features": {"income": {"range": [50, 900]}}}, "goes beyond the data"),
-        ({"features": {"age": {"role": "immutable", "cost_weight": 2}}}, "nobody pays for it"),
+        ({"features": {"age": {"role": "immutable", "cost_weight": 2}}}, "so it costs nothing"),
         (
             {"features": {"age": {"role": "advances", "horizon": 9}}},
             "more than people in the table differ",
@@ -394,7 +394,7 @@ def test_a_method_of_another_policy_is_refused(file: Path) -> None:
     [
         ('{ role = "protected" }', "{ missing = false }", "policy.toml gave 'sex' its role, which"),
         (", cost_weight = 2", "", "'income' its cost_weight, which this policy does not state"),
-        ('unlisted = "immutable"', "", "was 'immutable', not as the table has it"),
+        ('unlisted = "immutable"', "", "unlisted features were 'immutable', not as the"),
     ],
 )
 def test_a_model_file_knows_what_a_policy_no_longer_says(
