@@ -620,7 +620,6 @@ def test_every_command_is_known() -> None:
 
 def test_the_examples_in_the_help_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order in which a reader would try them."""
-    monkeypatch.setattr("genrecourse.apps.demo.GenRe", METHODS["genre"])
     shutil.copytree(REPOSITORY / "policies", "policies")
     for name in COMMANDS:
         words = _example(_commands()[name])

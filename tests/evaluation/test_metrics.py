@@ -17,7 +17,6 @@ from genrecourse.evaluation.metrics import METRICS, SET_METRICS, Outcome, PlanSe
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Feature, Schema
-from genrecourse.trust import judge as judges
 from genrecourse.trust.neighbours import Neighbours
 
 TRAINING = pd.DataFrame(
@@ -399,7 +398,7 @@ def test_distances_on_a_line() -> None:
 
 def test_neighbours_equal_plain_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     """By blocks of a few rows, with levels and missing values: as the cost itself says."""
-    monkeypatch.setattr(judges, "BLOCK_ENTRIES", 200)
+    monkeypatch.setattr("genrecourse.trust.neighbours.BLOCK_ENTRIES", 200)
     rng = np.random.default_rng(1)
 
     def rows(n: int) -> np.ndarray:

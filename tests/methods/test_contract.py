@@ -105,7 +105,7 @@ class LearnsInPublic(Base):
 
 
 class Unguarded(Base):
-    def _check_fitted(self, verb: str) -> None:
+    def check_ready(self, verb: str, options: Any) -> None:
         pass
 
 

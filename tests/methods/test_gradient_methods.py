@@ -83,7 +83,7 @@ def test_who_cannot_be_helped_gets_the_best_attempt(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
-@pytest.mark.filterwarnings("ignore:.*points the way")
+@pytest.mark.filterwarnings("ignore:.*guides the search")
 def test_a_model_file_gives_the_same_recourse(name: str, tmp_path: Path) -> None:
     method = made(name)
     method.save(tmp_path / "own")
@@ -102,14 +102,14 @@ CHANGES = [
     ("growing_spheres", "n_draws", 10),
     ("growing_spheres", "step", 0.5),
     ("growing_spheres", "sparse", False),
-    ("growing_spheres", "seed", 1),
+    ("growing_spheres", "random_state", 1),
     ("dice", "k", 3),
     ("dice", "lam1", 1.0),
     ("dice", "lam2", 5.0),
     ("dice", "lr", 0.1),
     ("dice", "steps", 5),
     ("dice", "sparse", False),
-    ("dice", "seed", 1),
+    ("dice", "random_state", 1),
     ("roar", "delta", 0.5),
     ("roar", "lam", 0.5),
     ("roar", "lr", 0.05),
@@ -127,7 +127,7 @@ CHANGES = [
     ("tap", "verifier_lr", 1e-5),
     ("tap", "batch_size", 16),
     ("tap", "max_batches", 20),
-    ("tap", "seed", 1),
+    ("tap", "random_state", 1),
 ]
 BEFORE: dict[str, pd.DataFrame] = {}
 

@@ -340,7 +340,7 @@ def by_table(X: pd.DataFrame) -> np.ndarray:
     ids=["function", "no gradient", "reads X"],
 )
 def test_any_other_h_gets_a_stand_in_that_says_how_far_it_agrees(h: Any) -> None:
-    with pytest.warns(UserWarning, match="points the way") as caught:
+    with pytest.warns(UserWarning, match="guides the search") as caught:
         method = fitted(h)
     assert len(caught) == 1
     assert caught[0].filename == __file__
@@ -359,7 +359,7 @@ def test_any_other_h_gets_a_stand_in_that_says_how_far_it_agrees(h: Any) -> None
 
 def test_the_real_h_has_the_last_word() -> None:
     """A stand-in that finds everybody accepted still points uphill; h decides what is kept."""
-    with pytest.warns(UserWarning, match="points the way"):
+    with pytest.warns(UserWarning, match="guides the search"):
         method = fitted(by_table)
     method.h_logits_ = lambda Z: 4 * Z[..., 0] + 2 * Z[..., 1] + 2.0  # type: ignore[assignment]
     answer = method.recourse(PLANE)

@@ -26,6 +26,7 @@ from genrecourse.methods.genre import GenRe, Training
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.model.classifier import Classifier, MLPConfig, fit_mlp
 from genrecourse.rules.book import RuleBook
+from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Schema
 from genrecourse.trust.judge import trust
@@ -215,7 +216,7 @@ def gamma_for(
     judged: Any = judge
     found = np.flatnonzero(v > 0.5)
     return choose_gamma(
-        rows, sources, found, judged, encoder, RuleBook.of_schema(encoder), lam=lam, n_bins=50
+        rows, sources, found, judged, RuleBook.of_schema(encoder), Cost(encoder), lam=lam, n_bins=50
     )
 
 
@@ -300,7 +301,7 @@ def test_fit_says_that_all_outcomes_are_one() -> None:
     refused(
         X, np.zeros(200, dtype=int), "0 of the .* rows for a judge are favourable", gamma="auto"
     )
-    refused(X, np.zeros(200, dtype=int), "needs both outcomes", None)
+    refused(X, np.zeros(200, dtype=int), "needs rows of both outcomes", None)
 
 
 def test_fit_says_that_gamma_is_too_high() -> None:

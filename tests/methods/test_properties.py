@@ -112,7 +112,7 @@ def _recourse_keeps_the_rules(case: Case, tally: Tally) -> None:
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*left out of training")
-                warnings.filterwarnings("ignore", message=".*which is protected")
+                warnings.filterwarnings("ignore", message=".*It is protected")
                 method.fit(X)
         except UserError:
             tally.rows["nothing to learn"] += 1

@@ -350,7 +350,7 @@ def test_as_many_synthetic_rows_as_the_table_has() -> None:
     method = tiny("tabsyn_q", checked=False)
     assert len(method.targets_.F) == len(EXAMPLE.X) == method.fit_report_["synthetic"]["rows"]
     checked = tiny("tabsyn_q")
-    assert (checked._confidence(checked.targets_.Z) > checked.gamma).all()
+    assert (checked.problem_.confidence_derived(checked.targets_.Z) > checked.gamma).all()
     share = len(checked.targets_.F) / len(EXAMPLE.X)
     assert share == pytest.approx(checked.fit_report_["synthetic"]["above_gamma"])
     assert 0 < share < 1
@@ -406,7 +406,7 @@ def test_guidance_brings_recourse_nearer() -> None:
 
 # ---- both -------------------------------------------------------------------------------------
 
-SHARED = [{"lam": 0.5}, {"gamma": 0.9}, {"steps": 6}, {"churn": 0.3}, {"seed": 1}]
+SHARED = [{"lam": 0.5}, {"gamma": 0.9}, {"steps": 6}, {"churn": 0.3}, {"random_state": 1}]
 
 
 @pytest.mark.parametrize(

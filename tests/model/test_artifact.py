@@ -174,7 +174,7 @@ def test_a_loaded_method_answers_as_the_saved_one(home: Path, name: str, h: str)
     assert answers(loaded) == answers(method)
     assert getattr(loaded, "fit_report_", None) == getattr(method, "fit_report_", None)
     Z = method.problem_.encoder.encode(people())
-    assert np.array_equal(loaded._confidence(Z), method.problem_.confidence(Z))
+    assert np.array_equal(loaded.problem_.confidence(Z), method.problem_.confidence(Z))
     lent = [m.problem_.like.reset_index(drop=True) for m in (loaded, method)]  # its dtypes are h's
     assert exact(lent[0]) == exact(lent[1])
 

@@ -433,7 +433,7 @@ def test_without_outcomes_there_is_nothing_to_promise(people: pd.DataFrame) -> N
     X, _ = numbers_table(200, 3)
     method = NearestNeighbour(h, Schema.infer(X)).fit(X)
     assert any(plan.status == "ok" for plan in method.plans(people))
-    with pytest.raises(UserError, match="rests on outcomes y"):
+    with pytest.raises(UserError, match="needs outcomes y"):
         method.plans(people, promise=0.8)
 
 

@@ -295,7 +295,7 @@ def test_a_report_is_about_those_who_were_turned_down(method: GenRe, example: Ex
     text = words(report_html(method, everybody, shown=1))
     assert f"of {(~accepted).sum()} in the table" in text
     assert "nothing needs to change" not in text
-    with pytest.raises(UserError, match=f"accepts all {accepted.sum()} rows"):
+    with pytest.raises(UserError, match=f"accepts all {accepted.sum()} people"):
         report_html(method, everybody[accepted])
 
 
@@ -371,7 +371,7 @@ def test_the_demo_tells_plans_scores_and_what_is_next(
         return GenRe(classifier, schema, **options, **GenRe._test_params())
 
     monkeypatch.setattr(demo, "make_case", quick_case)
-    monkeypatch.setattr(demo, "GenRe", quick)
+    monkeypatch.setitem(METHODS, "genre", quick)
     console = Console(width=100, record=True, file=io.StringIO())
     demo.run_demo(tmp_path / "demo", console=console, people=2)
     said = console.export_text()

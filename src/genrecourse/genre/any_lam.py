@@ -51,7 +51,7 @@ class AnyLamPairs:
 
         All stored draws of a source are equally likely.
         """
-        which = rng.integers(0, self.index.shape[1], len(rows))
+        which = rng.integers(0, self.index.shape[1], len(rows))  # Alg. 1, line 6
         return self.index[rows, which], self.lam[rows, which]
 
 
