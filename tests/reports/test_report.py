@@ -20,6 +20,7 @@ from genrecourse.apps import demo
 from genrecourse.errors import UserError
 from genrecourse.evaluation.checks import Example, example_score, make_example
 from genrecourse.evaluation.evaluate import Case, make_case
+from genrecourse.methods import METHODS
 from genrecourse.methods.base import Method
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour

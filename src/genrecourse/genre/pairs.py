@@ -61,6 +61,7 @@ class Pairs:
 
     def draw(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return one target x' ~ Q_trunc(. | x) of each of these sources (Algorithm 1, line 6)."""
+        # Alg. 1, line 6
         u = rng.random((len(rows), 1), dtype=np.float32)
         place = (self.cumulative[rows] < u).sum(axis=1)
         return np.asarray(self.index[rows, np.minimum(place, self.index.shape[1] - 1)])
@@ -157,6 +158,7 @@ def make_pairs(
            [0, 1]], dtype=int32), array([[0.73, 1.  ],
            [0.73, 1.  ]], dtype=float32))
     """
+    # Alg. 1, line 3
     k = min(top_k, len(targets.Z))
     index = np.zeros((len(Z), k), dtype=np.int32)
     cumulative = np.zeros((len(Z), k), dtype=np.float32)
