@@ -656,7 +656,7 @@ def test_ctrl_c_while_it_learns_keeps_the_best_so_far(table: Path) -> None:
         "from genrecourse.methods.genre import Training\n"
         "params = GenRe._test_params() | {'training': Training(steps=10**6, patience=None)}\n"
         "METHODS['genre'] = partial(GenRe, **params)\n"
-        "import genrecourse.methods._genre_training as g, sys\n"
+        "import genrecourse.genre.fit as g, sys\n"
         "real = g.train\n"
         "def train(*a, **k):\n"
         "    print('learning', file=sys.stderr, flush=True)\n"
