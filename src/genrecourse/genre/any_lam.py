@@ -69,19 +69,9 @@ def make_any_lam_pairs(
 
     There are at most MOST_PAIRS pairs in total.
 
-    >>> from genrecourse.genre.targets import Targets
-    >>> from genrecourse.rules.book import RuleBook
-    >>> from genrecourse.table.cost import Cost
-    >>> import pandas as pd
-    >>> from genrecourse import Schema
-    >>> from genrecourse.table.encoding import TableEncoder
-    >>> X = pd.DataFrame({"income": [0, 5, 8, 10]})
-    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> rules, F = RuleBook.of_schema(encoder), encoder.features(X)
-
-    >>> targets = Targets(F[2:], F[2:], codes=np.zeros((2, 0)), edges=())
-    >>> known = (F[:2], F[:2], targets, rules, Cost(encoder))
-    >>> make_any_lam_pairs(*known, n_draws=3, rng=np.random.default_rng(0)).index.shape
+    >>> from genrecourse.evaluation.example_tables import four_incomes
+    >>> rng = np.random.default_rng(0)
+    >>> make_any_lam_pairs(*four_incomes(), n_draws=3, rng=rng).index.shape
     (2, 3)
     """
     shape = (len(Z), max(1, min(n_draws, MOST_PAIRS // max(1, len(Z)))))

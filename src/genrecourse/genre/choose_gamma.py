@@ -46,26 +46,13 @@ def choose_gamma(
 
     sources, candidates: row numbers; the candidates are D+ at the lowest gamma.
 
-    >>> from genrecourse.rules.problem import TrainingRows
-    >>> from genrecourse.evaluation.checks import example_score, make_example
-    >>> from genrecourse.methods import METHODS
-    >>> example = make_example(rows=80, people=10)
-    >>> problem = METHODS["nnr"](example_score, example.schema).fit(example.X).problem_
-    >>> Z, F = problem.encoder.encode(example.X), problem.encoder.features(example.X)
-    >>> h = problem.confidence(Z)
-    >>> judge = CrossFittedJudge(n_folds=2).fit(Z, h > 0.5)
-    >>> gamma, tried = choose_gamma(
-    ...     TrainingRows(Z, F, h > 0.5, h),
-    ...     np.flatnonzero(h <= 0.5),
-    ...     np.flatnonzero(h > 0.5),
-    ...     judge,
-    ...     problem.rules,
-    ...     problem.cost,
-    ...     lam=5.0,
-    ...     n_bins=50,
-    ... )
-    >>> gamma, tried[0]["targets"]
-    (0.65, 43)
+    >>> from genrecourse.evaluation.example_tables import example_rows
+    >>> problem, rows = example_rows()
+    >>> judge = CrossFittedJudge(n_folds=2).fit(rows.Z, rows.favourable)
+    >>> split = np.arange(40), np.arange(40, 80)  # sources, candidates
+    >>> known = (rows, *split, judge, problem.rules, problem.cost)
+    >>> choose_gamma(*known, lam=5.0, n_bins=50)[0]
+    0.55
     """
     if len(candidates) == 0:
         return GAMMA_GRID[0], []  # the method will say that it has nobody to learn from

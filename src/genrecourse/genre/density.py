@@ -26,16 +26,11 @@ if TYPE_CHECKING:
 class RecourseDensity:
     """R_theta(x+ | x) on the choices of the mutable features; the other features keep x's values.
 
-    >>> import pandas as pd
-    >>> from genrecourse.genre.fit import Training
-    >>> from genrecourse.methods import METHODS
-    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
-    >>> few = {"training": Training(steps=2, batch_size=16), "n_bins": 5}
-    >>> genre = METHODS["genre-paper"](lambda X: X["income"] / 80, **few).fit(X, X["income"] >= 40)
-    >>> x = torch.tensor([[0.2, 0.8]], dtype=torch.float64)
-    >>> genre.density_.choices(x).shape  # five bins and keep
+    >>> from genrecourse.evaluation.example_tables import example_density
+    >>> density, x = example_density(), torch.tensor([[0.2, 1.0]], dtype=torch.float64)
+    >>> density.choices(x).shape  # five bins and keep
     torch.Size([1, 2, 6])
-    >>> bool(genre.density_.log_prob(x, given=x) < 0)
+    >>> bool(density.log_prob(x, given=x) < 0)
     True
     """
 

@@ -97,12 +97,8 @@ class Training:
 class FitSettings:
     """The settings of Algorithm 1; `GenRe` documents each.
 
-    >>> from genrecourse.genre.model import COMPACT
-    >>> paper = {"gamma": 0.7, "bins": "uniform", "keep": False, "clean": False, "refine": False}
-    >>> sizes = {"n_bins": 50, "top_k": 1000, "max_targets": 50_000, "net": COMPACT}
-    >>> parts = {"has_verifier": False, "has_judge": False, "safety": 0.5, "sources": "labelled"}
-    >>> run = {"lam": 5.0, "training": Training(), "random_state": 0, "progress": False}
-    >>> FitSettings(**paper, **sizes, **parts, **run).gamma
+    >>> from genrecourse.evaluation.example_tables import example_settings
+    >>> example_settings(gamma=0.7).gamma
     0.7
     """
 
@@ -169,34 +165,9 @@ class Clock:
 def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> FittedDensity:
     """Run Algorithm 1 on the training rows.
 
-    >>> from genrecourse.rules.problem import TrainingRows
-    >>> import pandas as pd
-    >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
-    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
-    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
-    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
-    >>> from genrecourse.genre.model import COMPACT
-    >>> settings = FitSettings(
-    ...     lam=5.0,
-    ...     gamma=0.7,
-    ...     clean=False,
-    ...     refine=False,
-    ...     has_verifier=False,
-    ...     has_judge=False,
-    ...     safety=0.5,
-    ...     sources="labelled",
-    ...     n_bins=5,
-    ...     bins="quantile",
-    ...     keep=True,
-    ...     top_k=100,
-    ...     max_targets=100,
-    ...     net=COMPACT,
-    ...     training=Training(steps=2, batch_size=16),
-    ...     random_state=0,
-    ...     progress=False,
-    ... )
-    >>> fit_density(problem, rows, settings).report["pairs"]["sources"]
+    >>> from genrecourse.evaluation.example_tables import example_rows, example_settings
+    >>> problem, rows = example_rows()
+    >>> fit_density(problem, rows, example_settings(gamma=0.7)).report["pairs"]["sources"]
     35
     """
     clock, seed = Clock(), settings.random_state
@@ -238,14 +209,9 @@ def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> 
 def fit_judge(problem: Problem, rows: TrainingRows, random_state: int) -> CrossFittedJudge:
     """Return the judge that chooses settings; it never scores a row that it was fitted on.
 
-    >>> from genrecourse.rules.problem import TrainingRows
-    >>> import pandas as pd
-    >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
-    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
-    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
-    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
-    >>> probability, inlier = fit_judge(problem, rows, random_state=0)(F[[0, -1]])
+    >>> from genrecourse.evaluation.example_tables import example_rows
+    >>> problem, rows = example_rows()
+    >>> probability, inlier = fit_judge(problem, rows, random_state=0)(rows.Z[[0, -1]])
     >>> probability > 0.5
     array([False,  True])
     """
@@ -256,15 +222,10 @@ def fit_judge(problem: Problem, rows: TrainingRows, random_state: int) -> CrossF
 def fit_verifier(problem: Problem, rows: TrainingRows, random_state: int) -> Verifier:
     """Return the verifier that compares the candidates x_plus of one person.
 
-    >>> from genrecourse.rules.problem import TrainingRows
-    >>> import pandas as pd
-    >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
-    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
-    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
-    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
+    >>> from genrecourse.evaluation.example_tables import example_rows
+    >>> problem, rows = example_rows()
     >>> verifier = fit_verifier(problem, rows, random_state=0)
-    >>> verifier.valid(F[[0, -1]], rows.confidence[[0, -1]]) > 0.5
+    >>> verifier.valid(rows.Z[[0, -1]], rows.confidence[[0, -1]]) > 0.5
     array([False,  True])
     """
     numbers = problem.encoder.number_columns(~problem.protected.mask)
@@ -278,14 +239,11 @@ def fit_verifier(problem: Problem, rows: TrainingRows, random_state: int) -> Ver
 def split_sources(rows: TrainingRows, rng: np.random.Generator, settings: FitSettings) -> Split:
     """Return D-, as row numbers to train on and row numbers held out.
 
-    >>> from genrecourse.rules.problem import TrainingRows
-    >>> from types import SimpleNamespace
-    >>> h = np.linspace(0, 1, 40)
-    >>> rows = TrainingRows(h[:, None], h[:, None], favourable=h > 0.5, confidence=h)
-    >>> settings = SimpleNamespace(sources="labelled", training=Training(held_out=0.3))
-    >>> fitted, held = split_sources(rows, np.random.default_rng(0), settings)
+    >>> from genrecourse.evaluation.example_tables import example_rows, example_settings
+    >>> settings = example_settings(training=Training(held_out=0.3))
+    >>> fitted, held = split_sources(example_rows()[1], np.random.default_rng(0), settings)
     >>> len(fitted), len(held)
-    (14, 6)
+    (28, 12)
     """
     rejected = rows.confidence <= 0.5
     if settings.sources == "labelled":
@@ -345,18 +303,11 @@ def find_targets(
 
     sources: the rows for which the loss is measured.
 
-    >>> from genrecourse.rules.problem import TrainingRows
-    >>> import pandas as pd
-    >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
-    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
-    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
-    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
-    >>> from types import SimpleNamespace
-    >>> settings = SimpleNamespace(n_bins=50, max_targets=10, lam=5.0)
-    >>> sources, accepted = np.arange(40), np.arange(41, 80)
-    >>> known = (problem, rows, accepted, 0.7, sources, np.random.default_rng(0))
-    >>> find_targets(*known, settings)[1]["used"]
+    >>> from genrecourse.evaluation.example_tables import example_rows, example_settings
+    >>> problem, rows = example_rows()
+    >>> some = {"accepted": np.arange(41, 80), "sources": np.arange(40), "gamma": 0.7}
+    >>> how = {"rng": np.random.default_rng(0), "settings": example_settings(max_targets=10)}
+    >>> find_targets(problem, rows, **some, **how)[1]["used"]
     10
     """
     found = accepted[rows.confidence[accepted] > gamma]
@@ -386,15 +337,13 @@ def find_targets(
 class Pairing:
     """Pairs sources with targets, and draws pairs in which x_plus has x's immutables.
 
-    >>> from genrecourse.rules.problem import TrainingRows
-    >>> import pandas as pd
-    >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
-    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
-    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
-    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
-    >>> from types import SimpleNamespace
-    >>> pairing = Pairing(problem, method.targets_, 0.5, SimpleNamespace(lam=5.0, top_k=10))
+    >>> from genrecourse.evaluation.example_tables import (
+    ...     example_rows,
+    ...     example_settings,
+    ...     example_targets,
+    ... )
+    >>> problem, rows = example_rows()
+    >>> pairing = Pairing(problem, example_targets(), 0.5, example_settings())
     >>> len(pairing.pair_up(rows, np.arange(40)))  # all 40 sources have a target
     40
     """
@@ -445,15 +394,13 @@ class Pairing:
 class Drawn:
     """Pairs as tensors, drawn again at each call (Algorithm 1, line 6).
 
-    >>> from genrecourse.rules.problem import TrainingRows
-    >>> import pandas as pd
-    >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
-    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
-    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
-    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
-    >>> from types import SimpleNamespace
-    >>> pairing = Pairing(problem, method.targets_, 0.5, SimpleNamespace(lam=5.0, top_k=10))
+    >>> from genrecourse.evaluation.example_tables import (
+    ...     example_rows,
+    ...     example_settings,
+    ...     example_targets,
+    ... )
+    >>> problem, rows = example_rows()
+    >>> pairing = Pairing(problem, example_targets(), 0.5, example_settings())
     >>> drawn = pairing.pair_up(rows, np.arange(40))
     >>> x, x_plus = drawn(np.array([0, 1, 2]), np.random.default_rng(0))
     >>> x_plus.shape
@@ -507,17 +454,15 @@ def refined(
 ) -> Refined:
     """Draw some pairs of every source and refine them, once for all epochs.
 
-    >>> from genrecourse.rules.problem import TrainingRows
-    >>> import pandas as pd
-    >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
-    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
-    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
-    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
-    >>> from types import SimpleNamespace
-    >>> settings = SimpleNamespace(lam=5.0, top_k=10, safety=0.5, random_state=0)
-    >>> drawn = Pairing(problem, method.targets_, 0.5, settings).pair_up(rows, np.arange(2))
-    >>> len(refined(problem, drawn, fit_verifier(problem, rows, 0), settings))  # 10 of each source
+    >>> from genrecourse.evaluation.example_tables import (
+    ...     example_rows,
+    ...     example_settings,
+    ...     example_targets,
+    ... )
+    >>> problem, rows = example_rows()
+    >>> settings, verifier = example_settings(), fit_verifier(problem, rows, random_state=0)
+    >>> drawn = Pairing(problem, example_targets(), 0.5, settings).pair_up(rows, np.arange(2))
+    >>> len(refined(problem, drawn, verifier, settings))  # 10 of each source
     20
     """
     each = min(max(REFINED // len(drawn), 1), REFINED_EACH)
@@ -539,15 +484,13 @@ def refined(
 def report_pairs(problem: Problem, drawn: Drawn, watched: Drawn, split: Split) -> dict[str, Any]:
     """Return how many sources have a target; if some have none, warn once with their number.
 
-    >>> from genrecourse.rules.problem import TrainingRows
-    >>> import pandas as pd
-    >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
-    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
-    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
-    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
-    >>> from types import SimpleNamespace
-    >>> pairing = Pairing(problem, method.targets_, 0.5, SimpleNamespace(lam=5.0, top_k=50))
+    >>> from genrecourse.evaluation.example_tables import (
+    ...     example_rows,
+    ...     example_settings,
+    ...     example_targets,
+    ... )
+    >>> problem, rows = example_rows()
+    >>> pairing = Pairing(problem, example_targets(), 0.5, example_settings())
     >>> split = np.arange(30), np.arange(30, 40)
     >>> report_pairs(problem, *(pairing.pair_up(rows, part) for part in split), split)["unpaired"]
     0
@@ -598,18 +541,12 @@ def make_density(
 ) -> RecourseDensity:
     """Return R_theta, untrained. It decodes the features that can change, in column order.
 
-    >>> from genrecourse.rules.problem import TrainingRows
-    >>> import pandas as pd
-    >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
-    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
-    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
-    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
-    >>> from types import SimpleNamespace
-    >>> settings = SimpleNamespace(
-    ...     n_bins=5, bins="quantile", keep=True, lam=5.0, net=NetConfig(width=8), random_state=0
+    >>> from genrecourse.evaluation.example_tables import (
+    ...     example_rows,
+    ...     example_settings,
+    ...     example_targets,
     ... )
-    >>> make_density(problem, rows, method.targets_, settings).decoded
+    >>> make_density(*example_rows(), example_targets(), example_settings()).decoded
     tensor([0, 1])
     """
     schema, decoded = problem.schema, np.flatnonzero(~problem.rules.immutable)
@@ -640,27 +577,14 @@ def train_density(
 ) -> dict[str, Any]:
     """Train R_theta on pairs; return a report.
 
-    >>> from genrecourse.rules.problem import TrainingRows
-    >>> import pandas as pd
-    >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
-    >>> method = NearestNeighbour(lambda X: X["income"] / 80).fit(X)
-    >>> problem, F = method.problem_, method.problem_.encoder.features(X)  # no category: Z is F
-    >>> rows = TrainingRows(F, F, F[:, 0] > 0.5, problem.confidence(F))
-    >>> from types import SimpleNamespace
-    >>> settings = SimpleNamespace(
-    ...     n_bins=5,
-    ...     bins="quantile",
-    ...     keep=True,
-    ...     lam=5.0,
-    ...     top_k=10,
-    ...     net=NetConfig(width=8),
-    ...     training=Training(steps=2, batch_size=16),
-    ...     random_state=0,
-    ...     progress=False,
+    >>> from genrecourse.evaluation.example_tables import (
+    ...     example_rows,
+    ...     example_settings,
+    ...     example_targets,
     ... )
-    >>> density = make_density(problem, rows, method.targets_, settings)
-    >>> drawn = Pairing(problem, method.targets_, 0.5, settings).pair_up(rows, np.arange(40))
+    >>> (problem, rows), targets, settings = example_rows(), example_targets(), example_settings()
+    >>> density = make_density(problem, rows, targets, settings)
+    >>> drawn = Pairing(problem, targets, 0.5, settings).pair_up(rows, np.arange(40))
     >>> train_density(problem, density, drawn, drawn, 0.5, settings)["steps"]
     2
     """

@@ -72,16 +72,9 @@ def masked_costs(
 ) -> torch.Tensor:
     """Return costs (n, members) from sources to some targets of equal codes; infeasible: infinite.
 
-    >>> from genrecourse.rules.book import RuleBook
-    >>> from genrecourse.table.cost import Cost
-    >>> import pandas as pd
-    >>> from genrecourse import Schema
-    >>> from genrecourse.table.encoding import TableEncoder
-    >>> X = pd.DataFrame({"income": [0, 5, 8, 10]})
-    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> rules, F = RuleBook.of_schema(encoder), encoder.features(X)
-    >>> targets = Targets(F[2:], F[2:], codes=np.zeros((2, 0)), edges=())
-    >>> masked_costs(F[:2], F[:2], targets, np.array([0, 1]), rules, Cost(encoder))
+    >>> from genrecourse.evaluation.example_tables import four_incomes
+    >>> Z, F, targets, rules, cost = four_incomes()  # incomes of 0 and 5, targets 8 and 10
+    >>> masked_costs(Z, F, targets, np.array([0, 1]), rules, cost)
     tensor([[0.8000, 1.0000],
             [0.3000, 0.5000]], dtype=torch.float64)
     """
@@ -103,16 +96,9 @@ def cost_blocks(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, torch.Tensor]]:
     """Yield (sources, targets, costs), block by block, of all pairs that agree on the immutables.
 
-    >>> from genrecourse.rules.book import RuleBook
-    >>> from genrecourse.table.cost import Cost
-    >>> import pandas as pd
-    >>> from genrecourse import Schema
-    >>> from genrecourse.table.encoding import TableEncoder
-    >>> X = pd.DataFrame({"income": [0, 5, 8, 10]})
-    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> rules, F = RuleBook.of_schema(encoder), encoder.features(X)
-    >>> targets = Targets(F[2:], F[2:], codes=np.zeros((2, 0)), edges=())
-    >>> for sources, members, costs in cost_blocks(F[:2], F[:2], targets, rules, Cost(encoder)):
+    >>> from genrecourse.evaluation.example_tables import four_incomes
+    >>> Z, F, targets, rules, cost = four_incomes()  # incomes of 0 and 5, targets 8 and 10
+    >>> for sources, members, costs in cost_blocks(Z, F, targets, rules, cost):
     ...     sources, members, costs.shape
     (array([0, 1]), array([0, 1]), torch.Size([2, 2]))
     """
@@ -143,16 +129,9 @@ def make_pairs(
 ) -> Pairs:
     """Return the top K of Q for every source that has a feasible target (Algorithm 1, line 3).
 
-    >>> from genrecourse.rules.book import RuleBook
-    >>> from genrecourse.table.cost import Cost
-    >>> import pandas as pd
-    >>> from genrecourse import Schema
-    >>> from genrecourse.table.encoding import TableEncoder
-    >>> X = pd.DataFrame({"income": [0, 5, 8, 10]})
-    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> rules, F = RuleBook.of_schema(encoder), encoder.features(X)
-    >>> targets = Targets(F[2:], F[2:], codes=np.zeros((2, 0)), edges=())
-    >>> pairs = make_pairs(F[:2], F[:2], targets, rules, Cost(encoder), lam=5.0, top_k=2)
+    >>> from genrecourse.evaluation.example_tables import four_incomes
+    >>> Z, F, targets, rules, cost = four_incomes()  # incomes of 0 and 5, targets 8 and 10
+    >>> pairs = make_pairs(Z, F, targets, rules, cost, lam=5.0, top_k=2)
     >>> pairs.index, pairs.cumulative.round(2)
     (array([[0, 1],
            [0, 1]], dtype=int32), array([[0.73, 1.  ],
@@ -189,17 +168,10 @@ def lost_by_cap(
 ) -> float:
     """Return the mean share of Q's mass on targets that a cap drops. kept: booleans over targets.
 
-    >>> from genrecourse.rules.book import RuleBook
-    >>> from genrecourse.table.cost import Cost
-    >>> import pandas as pd
-    >>> from genrecourse import Schema
-    >>> from genrecourse.table.encoding import TableEncoder
-    >>> X = pd.DataFrame({"income": [0, 5, 8, 10]})
-    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> rules, F = RuleBook.of_schema(encoder), encoder.features(X)
-    >>> targets = Targets(F[2:], F[2:], codes=np.zeros((2, 0)), edges=())
-    >>> known, kept = (F[:2], F[:2], targets), np.array([True, False])
-    >>> round(lost_by_cap(*known, kept, rules, Cost(encoder), lam=5.0), 2)
+    >>> from genrecourse.evaluation.example_tables import four_incomes
+    >>> Z, F, targets, rules, cost = four_incomes()  # incomes of 0 and 5, targets 8 and 10
+    >>> kept = np.array([True, False])
+    >>> round(lost_by_cap(Z, F, targets, kept, rules, cost, lam=5.0), 2)
     0.27
     """
     lost = [

@@ -28,17 +28,10 @@ def nearest(
     The targets take over x's immutables, and derived features are recomputed. If a person has fewer
     than k targets, the remaining places hold x at an infinite cost.
 
-    >>> from genrecourse.rules.book import RuleBook
-    >>> from genrecourse.table.cost import Cost
-    >>> import pandas as pd
-    >>> from genrecourse import Schema
-    >>> from genrecourse.table.encoding import TableEncoder
-    >>> X = pd.DataFrame({"income": [0, 5, 8, 10]})
-    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> rules, F = RuleBook.of_schema(encoder), encoder.features(X)
-    >>> targets = Targets(F[2:], F[2:], codes=np.zeros((2, 0)), edges=())
-    >>> F_plus, cost = nearest(F[:2], F[:2], targets, rules, Cost(encoder), k=1)
-    >>> F_plus[:, 0, 0], cost[:, 0]
+    >>> from genrecourse.evaluation.example_tables import four_incomes
+    >>> Z, F, targets, rules, cost = four_incomes()  # incomes of 0 and 5, targets 8 and 10
+    >>> F_plus, price = nearest(Z, F, targets, rules, cost, k=1)
+    >>> F_plus[:, 0, 0], price[:, 0]
     (array([0.8, 0.8]), array([0.8, 0.3]))
     """
     F_plus, price = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
@@ -65,14 +58,8 @@ def nearest_constrained(
 
     confidence: h on rows of Z, on the scale where 0.5 is the cutoff.
 
-    >>> from genrecourse.rules.book import RuleBook
-    >>> import pandas as pd
-    >>> from genrecourse import Schema
-    >>> from genrecourse.table.encoding import TableEncoder
-    >>> X = pd.DataFrame({"income": [0, 5, 8, 10]})
-    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> rules, F = RuleBook.of_schema(encoder), encoder.features(X)
-    >>> targets = Targets(F[2:], F[2:], codes=np.zeros((2, 0)), edges=())
+    >>> from genrecourse.evaluation.example_tables import four_incomes
+    >>> Z, F, targets, rules, cost = four_incomes()  # incomes of 0 and 5, targets 8 and 10
     >>> h = lambda Z: Z[:, 0] - 0.35  # accepts an income of 9 and more
     >>> nearest_constrained(F[:1], targets, rules, 1, h)
     (array([[[1.]]]), array([[1.]]))

@@ -67,15 +67,10 @@ def sample(
     cached: False decodes every prefix again; the tests compare the cache with this slow reference.
     lam: needed if the density was trained for any lam.
 
+    >>> from genrecourse.evaluation.example_tables import example_density
     >>> from genrecourse.table.noise import KeyedNoise
-    >>> import pandas as pd
-    >>> from genrecourse.genre.fit import Training
-    >>> from genrecourse.methods import METHODS
-    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
-    >>> few = {"training": Training(steps=2, batch_size=16), "n_bins": 5}
-    >>> genre = METHODS["genre-paper"](lambda X: X["income"] / 80, **few).fit(X, X["income"] >= 40)
-    >>> F = np.array([[0.2, 0.8]])
-    >>> sample(genre.density_, F, 3, temperature=1.0, noise=KeyedNoise(0)).F.shape
+    >>> density, F = example_density(), np.array([[0.2, 1.0]])
+    >>> sample(density, F, 3, temperature=1.0, noise=KeyedNoise(0)).F.shape
     (1, 3, 2)
     """
     if len(F) == 0:

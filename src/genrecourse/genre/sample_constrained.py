@@ -61,18 +61,13 @@ def sample_constrained(
     all_found: return all that n particles found, whatever their weight, for a selection that weighs
     them itself.
 
+    >>> from genrecourse.evaluation.example_tables import example_density, example_rows
     >>> from genrecourse.table.noise import KeyedNoise
-    >>> import pandas as pd
-    >>> from genrecourse.genre.fit import Training
-    >>> from genrecourse.methods import METHODS
-    >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
-    >>> few = {"training": Training(steps=2, batch_size=16), "n_bins": 5}
-    >>> genre = METHODS["genre-paper"](lambda X: X["income"] / 80, **few).fit(X, X["income"] >= 40)
-    >>> density, F = genre.density_, np.array([[0.2, 0.8]])
+    >>> problem, rows = example_rows()
+    >>> request = problem.compile({"lock": ["pets"]}, problem.probe.head(1))
     >>> how = {"temperature": 1.0, "noise": KeyedNoise(0)}
-    >>> request = genre.problem_.compile({"lock": ["debt"]}, X.head(1))
-    >>> sample_constrained(density, F, 3, request, **how).F[0, :, 1]  # debt stays
-    array([0.8, 0.8, 0.8])
+    >>> sample_constrained(example_density(), rows.F[:1], 3, request, **how).F[0, :, 1]
+    array([0., 0., 0.])
     """
     how = (temperature, noise, lam)
     if all_found:

@@ -39,14 +39,10 @@ class Targets:
 def make_targets(Z: Array, F: Array, rules: RuleBook, n_bins: int) -> Targets:
     """Return D+ with codes for the immutables; a number with over `n_bins` values is coded by bin.
 
-    >>> from genrecourse.rules.book import RuleBook
-    >>> import pandas as pd
-    >>> from genrecourse import Schema
-    >>> from genrecourse.table.encoding import TableEncoder
-    >>> X = pd.DataFrame({"age": [20, 30, 40, 60], "income": [1, 2, 3, 4]})
-    >>> encoder = TableEncoder(Schema.infer(X, immutable=("age",))).fit(X)
-    >>> rules = RuleBook.of_schema(encoder)
-    >>> make_targets(encoder.encode(X), encoder.features(X), rules, n_bins=2).codes.T
+    >>> from genrecourse.evaluation.example_tables import rules_and_rows
+    >>> columns = {"age": [20, 30, 40, 60], "income": [1, 2, 3, 4]}
+    >>> rules, F = rules_and_rows(columns, "age")  # without a category, Z is F
+    >>> make_targets(F, F, rules, n_bins=2).codes.T
     array([[0., 0., 1., 1.]])
     """
     edges: list[np.ndarray | None] = []
@@ -63,13 +59,9 @@ def make_targets(Z: Array, F: Array, rules: RuleBook, n_bins: int) -> Targets:
 def match_codes(F: Array, rules: RuleBook, edges: tuple[np.ndarray | None, ...]) -> np.ndarray:
     """Return (n, immutables) codes; two rows have equal codes if they agree on every immutable.
 
-    >>> from genrecourse.rules.book import RuleBook
-    >>> import pandas as pd
-    >>> from genrecourse import Schema
-    >>> from genrecourse.table.encoding import TableEncoder
-    >>> X = pd.DataFrame({"sex": ["f", "m", "f"], "income": [1, 2, 3]})
-    >>> encoder = TableEncoder(Schema.infer(X, immutable=("sex",))).fit(X)
-    >>> match_codes(encoder.features(X), RuleBook.of_schema(encoder), edges=(None,)).T
+    >>> from genrecourse.evaluation.example_tables import rules_and_rows
+    >>> rules, F = rules_and_rows({"sex": ["f", "m", "f"], "income": [1, 2, 3]}, "sex")
+    >>> match_codes(F, rules, edges=(None,)).T
     array([[0., 1., 0.]])
     """
     columns = []
@@ -84,13 +76,8 @@ def is_matched(
 ) -> np.ndarray:
     """Return (n,) booleans: True if a target, given by codes and edges, agrees on every immutable.
 
-    >>> from genrecourse.rules.book import RuleBook
-    >>> import pandas as pd
-    >>> from genrecourse import Schema
-    >>> from genrecourse.table.encoding import TableEncoder
-    >>> X = pd.DataFrame({"sex": ["f", "m"], "income": [1, 2]})
-    >>> encoder = TableEncoder(Schema.infer(X, immutable=("sex",))).fit(X)
-    >>> F, rules = encoder.features(X), RuleBook.of_schema(encoder)
+    >>> from genrecourse.evaluation.example_tables import rules_and_rows
+    >>> rules, F = rules_and_rows({"sex": ["f", "m"], "income": [1, 2]}, "sex")
     >>> is_matched(F, match_codes(F[:1], rules, (None,)), (None,), rules)  # one target: sex "f"
     array([ True, False])
     """
@@ -105,21 +92,13 @@ def clean(
 
     If fewer than MIN_TARGETS of a group with equal immutables would remain, the whole group stays.
 
-    >>> from genrecourse.rules.book import RuleBook
-    >>> from genrecourse.rules.problem import TrainingRows
+    >>> from genrecourse.evaluation.example_tables import example_rows
     >>> from genrecourse.trust.judge import CrossFittedJudge
-    >>> import pandas as pd
-    >>> from genrecourse import Schema
-    >>> from genrecourse.table.encoding import TableEncoder
-    >>> X = pd.DataFrame(np.random.default_rng(0).uniform(size=(100, 2)), columns=["a", "b"])
-    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> F = encoder.features(X)
-    >>> y, odd = F[:, 0] > 0.5, F[:, 0].argmin()
-    >>> y[odd] = True  # a wrong label
-    >>> judge, found = CrossFittedJudge(n_folds=2).fit(F, y), np.flatnonzero(y)
-    >>> good = clean(TrainingRows(F, F, y, y * 1.0), found, judge, RuleBook.of_schema(encoder))
-    >>> odd in found, odd in good
-    (True, False)
+    >>> problem, rows = example_rows()
+    >>> rows.favourable[5] = True  # a wrong label
+    >>> judge = CrossFittedJudge(n_folds=2).fit(rows.Z, rows.favourable)
+    >>> 5 in clean(rows, np.flatnonzero(rows.favourable), judge, problem.rules)
+    False
     """
     if len(found) == 0:
         return found

@@ -144,16 +144,9 @@ class _PersonMoves:
 class Enumeration:
     """Tries changes for the people X and asks h about them.
 
-    >>> from genrecourse.model.classifier import Classifier
-    >>> from genrecourse.rules.book import RuleBook
-    >>> from genrecourse.table.cost import Cost
-    >>> from genrecourse.table.schema import Schema
-    >>> X = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
-    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> observed = ObservedValues.of(encoder.features(X), encoder)
-    >>> h = Classifier(lambda X: X["income"].to_numpy() / 50)
-    >>> trial = Enumeration(X, observed, h, encoder, Cost(encoder))
-    >>> (found,) = trial.search(RuleBook.of_schema(encoder), np.array([0]))
+    >>> from genrecourse.evaluation.example_tables import example_checker
+    >>> checker = example_checker()
+    >>> (found,) = checker.trial.search(checker.rules, np.array([0]))
     >>> found.cost.round(2), found.asked, found.is_all
     (array([0.67]), 3, True)
     """

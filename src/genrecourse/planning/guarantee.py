@@ -75,18 +75,8 @@ class PlanChecker:
     rules: the rules of the schema or of a request, for all people of X.
     relaxed: returns the rule books with one rule less each, to find blocking rules.
 
-    >>> from genrecourse.rules.problem import Problem
-    >>> from genrecourse.model.classifier import Classifier
-    >>> from genrecourse.table.encoding import TableEncoder
-    >>> from genrecourse.table.schema import Schema
-    >>> X = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
-    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> problem = Problem.of(encoder, Classifier(lambda X: X["income"].to_numpy() / 50), X)
-    >>> observed = ObservedValues.of(encoder.features(X), encoder)
-    >>> checker = PlanChecker(X, problem, observed, problem.rules, lambda: [])
-    >>> checker.rejected
-    array([0, 1])
-    >>> checked = checker.check(np.array([0, 0]), np.array([[0.5], [1.0]]))
+    >>> from genrecourse.evaluation.example_tables import example_checker
+    >>> checked = example_checker().check(np.array([0, 0]), np.array([[0.5], [1.0]]))
     >>> checked.table["income"].tolist(), checked.holds
     ([25.0, 40.0], array([False,  True]))
     """
@@ -256,20 +246,11 @@ def make_plans(checker: PlanChecker, candidates: Candidates, n: int, words: Word
 
     candidates: for the rejected people of the checker. words: the language of the plans.
 
-    >>> from genrecourse.rules.problem import Problem
+    >>> from genrecourse.evaluation.example_tables import example_checker
     >>> from genrecourse.planning.wording import english
-    >>> from genrecourse.model.classifier import Classifier
-    >>> from genrecourse.table.encoding import TableEncoder
-    >>> from genrecourse.table.schema import Schema
-    >>> X = pd.DataFrame({"income": [10.0, 20.0, 30.0, 40.0]})
-    >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-    >>> problem = Problem.of(encoder, Classifier(lambda X: X["income"].to_numpy() / 50), X)
-    >>> observed = ObservedValues.of(encoder.features(X), encoder)
-    >>> checker = PlanChecker(X, problem, observed, problem.rules, lambda: [])
-    >>> nearest = Candidates(
-    ...     np.full((2, 1, 1), 2 / 3), lambda person, F: np.ones(len(F)), None, None, tried=1
-    ... )
-    >>> plans = make_plans(checker, nearest, 1, english())
+    >>> F_plus = np.full((2, 1, 1), 2 / 3)  # for each of two rejected people: an income of 30
+    >>> found = Candidates(F_plus, lambda person, F: np.ones(len(F)), None, None, tried=1)
+    >>> plans = make_plans(example_checker(), found, 1, english())
     >>> plans[0].changes[0].to_text(), plans[3].status
     ('income: 10 → 30', 'already-accepted')
     """

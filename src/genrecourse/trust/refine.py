@@ -55,18 +55,17 @@ def refine(
         rules: the rules of these n people; None: there are only rules on single features.
 
     Examples:
-        >>> from genrecourse.table.cost import Cost
-        >>> from genrecourse.table.encoding import TableEncoder
-        >>> import pandas as pd
-        >>> from genrecourse import Schema
-        >>> X = pd.DataFrame({"income": range(100), "pets": [0, 1, 2, 3] * 25})
-        >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-        >>> Z = encoder.encode(X)
-        >>> def h(Z):
-        ...     return np.clip(Z[:, 0], 0.0, 1.0)
-        >>> verifier = Verifier().fit(Z, h(Z) > 0.5, h(Z), numbers=np.array([0, 1]))
+        >>> from genrecourse.evaluation.example_tables import example_rows
+        >>> from genrecourse.genre.fit import fit_verifier
+        >>> problem, rows = example_rows()
+        >>> known = (
+        ...     fit_verifier(problem, rows, 0),
+        ...     problem.confidence,
+        ...     problem.encoder,
+        ...     problem.cost,
+        ... )
         >>> x, x_plus = np.array([[0.1, 0.0]]), np.array([[0.9, 1 / 3]])
-        >>> refine(x, x_plus, verifier, h, encoder, Cost(encoder), 0.5)  # pets need not change
+        >>> refine(x, x_plus, *known, safety=0.5)  # pets need not change
         array([[0.9, 0. ]])
     """
     if len(F) == 0:
@@ -131,19 +130,17 @@ def fewest(
         settle: computes the derived features of trial rows (`RuleBook.with_derived`).
 
     Examples:
-        >>> from genrecourse.table.cost import Cost
-        >>> from genrecourse.table.encoding import TableEncoder
-        >>> import pandas as pd
-        >>> from genrecourse import Schema
-        >>> X = pd.DataFrame({"income": range(100), "pets": [0, 1, 2, 3] * 25})
-        >>> encoder = TableEncoder(Schema.infer(X)).fit(X)
-        >>> Z = encoder.encode(X)
-        >>> def h(Z):
-        ...     return np.clip(Z[:, 0], 0.0, 1.0)
-        >>> verifier = Verifier().fit(Z, h(Z) > 0.5, h(Z), numbers=np.array([0, 1]))
+        >>> from genrecourse.evaluation.example_tables import example_rows
+        >>> from genrecourse.genre.fit import fit_verifier
+        >>> problem, rows = example_rows()
+        >>> known = (
+        ...     fit_verifier(problem, rows, 0),
+        ...     problem.confidence,
+        ...     problem.encoder,
+        ...     problem.cost,
+        ... )
         >>> x, x_plus = np.array([[0.1, 0.0]]), np.array([[0.9, 1 / 3]])
-        >>> always = lambda rows, trial: np.ones(len(rows), dtype=bool)
-        >>> fewest(x, x_plus, verifier, h, encoder, Cost(encoder), 0.5, always)
+        >>> fewest(x, x_plus, *known, 0.5, feasible=lambda rows, trial: np.full(len(rows), True))
         array([[0.9, 0. ]])
     """
     F_plus, bars, every = F_plus.copy(), Thresholds.at(safety).array(), np.arange(len(F))
