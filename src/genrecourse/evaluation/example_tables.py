@@ -34,6 +34,7 @@ SETTINGS = FitSettings(
     gamma=0.5,
     clean=False,
     refine=False,
+    distill=False,
     has_verifier=False,
     has_judge=False,
     safety=0.5,

@@ -25,6 +25,7 @@ from genrecourse.genre.any_lam import LAM_RANGE, USUAL_LAM, AnyLamPairs, make_an
 from genrecourse.genre.bins import BinKind, make_bins
 from genrecourse.genre.choose_gamma import LOOKED_AT, choose_gamma
 from genrecourse.genre.density import RecourseDensity
+from genrecourse.genre.distill import SOURCES, Lesson, teach
 from genrecourse.genre.model import NetConfig, RecourseNet, make_knots
 from genrecourse.genre.pairs import Pairs, lost_by_cap, make_pairs
 from genrecourse.genre.targets import Targets, clean, make_targets
@@ -106,6 +107,7 @@ class FitSettings:
     gamma: Setting
     clean: bool
     refine: bool
+    distill: bool
     has_verifier: bool
     has_judge: bool
     safety: float
@@ -133,6 +135,7 @@ class FittedDensity:
     gamma: float
     targets: Targets
     density: RecourseDensity
+    is_distilled: bool
     verifier: Verifier | None
     judge: CrossFittedJudge | None
     looked_at: np.ndarray  # sources that automatic choices look at, held-out ones first
@@ -191,11 +194,16 @@ def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> 
     verifier = fit_verifier(problem, rows, seed) if settings.has_verifier else None
     clock.lap("verifier")
     # if none of the few held-out rows has a target, watch the loss of the others
-    lesson: list[TensorPairs] = [drawn, watched if len(watched) else drawn]
-    if settings.refine:
+    both = drawn, watched if len(watched) else drawn
+    lesson: list[TensorPairs] = list(both)
+    if settings.distill:
         assert verifier is not None
-        lesson = [refined(problem, each, verifier, settings) for each in lesson]
-    clock.lap("refine")
+        lesson = [taught(problem, each, verifier, settings) for each in both]
+        clock.lap("search")
+    elif settings.refine:
+        assert verifier is not None
+        lesson = [refined(problem, each, verifier, settings) for each in both]
+        clock.lap("refine")
 
     density = make_density(problem, rows, targets, settings)  # Alg. 1, line 2
     drawn_pairs, watched_pairs = lesson
@@ -203,7 +211,8 @@ def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> 
         problem, density, drawn_pairs, watched_pairs, gamma, settings
     )
     clock.lap("training")
-    return FittedDensity(gamma, targets, density, verifier, judge, looked_at, report)
+    known = (settings.distill, verifier, judge)
+    return FittedDensity(gamma, targets, density, *known, looked_at, report)
 
 
 def fit_judge(problem: Problem, rows: TrainingRows, random_state: int) -> CrossFittedJudge:
@@ -446,7 +455,7 @@ class Refined:
         return tuple(part[which] for part in self.parts)
 
 
-TensorPairs = Drawn | Refined
+TensorPairs = Drawn | Refined | Lesson
 
 
 def refined(
@@ -479,6 +488,27 @@ def refined(
         problem.whole_row_rules(None),
     )
     return Refined((x, torch.as_tensor(better), *lam), drawn.n_sources)
+
+
+def taught(problem: Problem, drawn: Drawn, verifier: Verifier, settings: FitSettings) -> Lesson:
+    """Search for some of the sources; return the pairs that were found, beside Q's own.
+
+    >>> from genrecourse.evaluation.example_tables import example_rows, example_settings
+    >>> from genrecourse.evaluation.example_tables import example_targets
+    >>> problem, rows = example_rows()
+    >>> settings = example_settings()
+    >>> drawn = Pairing(problem, example_targets(), 0.5, settings).pair_up(rows, np.arange(2))
+    >>> len(taught(problem, drawn, fit_verifier(problem, rows, 0), settings))
+    2
+    """
+    return teach(
+        problem,
+        verifier,
+        drawn.pairing.targets,
+        drawn.F[:SOURCES],
+        safety=settings.safety,
+        own=drawn,
+    )
 
 
 def report_pairs(problem: Problem, drawn: Drawn, watched: Drawn, split: Split) -> dict[str, Any]:

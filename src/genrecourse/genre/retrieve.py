@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
-from genrecourse.genre.pairs import cost_blocks
+from genrecourse.genre.pairs import cost_blocks, masked_costs
 from genrecourse.genre.targets import Targets, match_codes
 
 if TYPE_CHECKING:
@@ -21,12 +22,22 @@ ASKED_AT_ONCE = 64  # ... of so many people together: each call of h has a fixed
 
 
 def nearest(
-    Z: Array, F: Array, targets: Targets, rules: RuleBook, cost: Cost, k: int
+    Z: Array,
+    F: Array,
+    targets: Targets,
+    rules: RuleBook,
+    cost: Cost,
+    k: int,
+    *,
+    unmatched: bool = False,
 ) -> tuple[Array, Array]:
     """Return the k cheapest targets (N, k, d), cheapest first, and their costs (N, k).
 
     The targets take over x's immutables, and derived features are recomputed. If a person has fewer
     than k targets, the remaining places hold x at an infinite cost.
+
+    unmatched: if no target shares a person's immutables, use all targets; h may then reject what it
+    accepted with other immutables, so the caller asks h again.
 
     >>> from genrecourse.evaluation.example_tables import four_incomes
     >>> Z, F, targets, rules, cost = four_incomes()  # incomes of 0 and 5, targets 8 and 10
@@ -35,11 +46,21 @@ def nearest(
     (array([0.8, 0.8]), array([0.8, 0.3]))
     """
     F_plus, price = np.repeat(F[:, None], k, axis=1), np.full((len(F), k), np.inf)
-    for rows, members, costs in cost_blocks(Z, F, targets, rules, cost):
+
+    def keep_cheapest(rows: np.ndarray, members: np.ndarray, costs: torch.Tensor) -> None:
         found, place = costs.topk(min(k, len(members)), dim=1, largest=False)
         i, j = np.nonzero(np.isfinite(found.numpy()))
         F_plus[rows[i], j] = targets.F[members[place.numpy()[i, j]]]
         price[rows[i], j] = found.numpy()[i, j]
+
+    for block in cost_blocks(Z, F, targets, rules, cost):
+        keep_cheapest(*block)
+    if unmatched:
+        lost, every = np.flatnonzero(np.isinf(price[:, 0])), np.arange(len(targets.Z))
+        for i in range(0, len(lost), ASKED_AT_ONCE):
+            rows = lost[i : i + ASKED_AT_ONCE]
+            costs = masked_costs(Z[rows], F[rows], targets, every, rules, cost)
+            keep_cheapest(rows, every, costs)
     F_plus[:, :, rules.immutable] = F[:, None, rules.immutable]
     return rules.with_derived(F[:, None], F_plus), price
 
@@ -79,8 +100,13 @@ def nearest_constrained(
 def _cheapest_constrained(
     x: Array, codes: np.ndarray, targets: Targets, mine: RuleBook
 ) -> tuple[Array, Array]:
-    """One person's targets as their rules leave them, cheapest first, and their costs."""
-    offers = targets.F[(targets.codes == codes).all(axis=1)][None]
+    """One person's targets as their rules leave them, cheapest first, and their costs.
+
+    If no target shares the person's immutables, all are tried: the caller asks h again anyway.
+    """
+    matching = (targets.codes == codes).all(axis=1)
+    offers = targets.F[matching if matching.any() else slice(None)][None]
+    offers[..., mine.immutable] = x[mine.immutable]
     x = x[None, None]
     for j in range(x.shape[-1]):
         ok = mine.allowed(j, x[..., j], offers[..., j])

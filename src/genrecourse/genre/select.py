@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from genrecourse.table.encoding import Array
 
 SelectRule = Literal["verified", "likelihood", "paper"]
+Effort = Literal["sample", "search"]  # a few draws, or many, verified and refined
 
 
 def select(

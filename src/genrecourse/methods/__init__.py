@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # refining and retrieval look for the cheapest x_plus whatever lam is: without them lam decides
 ANY_LAM = {"lam": "any", "select": "likelihood", "refine": False, "retrieve": False}
+ANY_LAM["n_draws"] = 64
 AUTO = {"gamma": "auto", "labelled": True}
 
 METHODS = Registry(

@@ -1,7 +1,8 @@
 """DensityMethod: recourse from a trained density R_theta(x+ | x).
 
-It draws, lets the nearest targets compete with the draws if a verifier selects, selects, and
-refines what was selected. `sample`, `draws` and `log_prob` are the density's own verbs.
+Effort "sample": a few draws, and the likeliest one that h accepts; people without one are searched
+for. Effort "search": many draws compete with the nearest targets, a verifier selects, and what was
+selected is refined. `sample`, `draws` and `log_prob` are the density's own verbs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import USUAL_LAM
 from genrecourse.genre.sample import Draws, sample
 from genrecourse.genre.sample_constrained import PARTICLES, sample_constrained
-from genrecourse.genre.select import SelectRule, select
+from genrecourse.genre.search import scored, search
+from genrecourse.genre.select import Effort, SelectRule, select
 from genrecourse.genre.targets import is_matched
 from genrecourse.methods._verified_method import VerifiedMethod
 from genrecourse.methods.base import long_frame, long_index
@@ -35,9 +37,11 @@ if TYPE_CHECKING:
     from genrecourse.genre.density import RecourseDensity
     from genrecourse.rules.book import RuleBook
 
-RETRIEVED = 32  # nearest targets that join the draws a verifier chooses from
-FINALISTS = 3  # best offers, besides the best retrieved one, that are refined before the last word
-OFFERED = 3  # draws for each plan asked for, if several are
+SEARCH_DRAWS = 64  # draws that a search looks at ...
+RETRIEVED = 32  # ... with so many nearest targets
+OFFERED = 3  # different draws for each plan asked for, if several are
+DRAWN_EACH = 8  # draws that these are chosen from, for each plan asked for
+SEARCH_TEMPERATURE = 1.0  # of a search's draws: they should differ
 SCORED = 1024  # rows whose likelihood is computed together
 
 
@@ -51,17 +55,18 @@ class Offers:
     scored: Scored
     request: RuleBook | None
     safety: float
+    effort: Effort
 
 
 class DensityMethod(VerifiedMethod):
     """Answers with the density that a subclass's `_fit` has trained.
 
-    The subclass sets `density_`, `temperature_`, `margin_`, and the codes and edges of the targets
-    (`genre.targets.Targets`), which decide whom they can help.
+    The subclass sets `density_`, `is_distilled_`, `temperature_`, `margin_`, and the codes and
+    edges of the targets (`genre.targets.Targets`), which decide whom they can help.
     """
 
     options: ClassVar[tuple[str, ...]] = (
-        *("lam", "temperature", "sigma", "n_draws", "safety"),
+        *("lam", "temperature", "sigma", "n_draws", "safety", "effort"),
         "rules",
     )
     chosen: ClassVar[tuple[str, ...]] = ("gamma", "temperature", "margin")
@@ -73,6 +78,7 @@ class DensityMethod(VerifiedMethod):
     sigma: float
     bins: BinKind
     density_: RecourseDensity
+    is_distilled_: bool  # whether a search has taught the density
     temperature_: float
     margin_: float
     targets_codes_: np.ndarray
@@ -83,6 +89,11 @@ class DensityMethod(VerifiedMethod):
     def check_ready(self, verb: str, options: Mapping[str, Any]) -> None:
         super().check_ready(verb, options)
         check_request(self._where(verb), options, self.density_.net.lam)
+        if options.get("effort") == "search" and not self._can_search:
+            raise UserError(
+                f"{self._where(verb)}: effort is 'search', but this model has no verifier to "
+                f"search with (select={self.select!r}); fit one with select='verified'"
+            )
 
     def _recourse(
         self,
@@ -94,31 +105,36 @@ class DensityMethod(VerifiedMethod):
         sigma: float | None = None,
         n_draws: int | None = None,
         safety: float | None = None,
+        effort: Effort | None = None,
         rules: RuleBook | None = None,
     ) -> Array:
         how = {"lam": lam, "temperature": temperature, "sigma": sigma, "n_draws": n_draws}
-        offers = self._offers(Z, noise, {**how, "safety": safety}, rules)
-        return self.problem_.encoder.from_features(self._best(offers))
+        asked = {**how, "safety": safety, "effort": effort}
+        found = self._answer(self._offers(Z, noise, asked, rules), noise, asked)
+        return self.problem_.encoder.from_features(found)
 
     def propose(self, Z: Array, noise: KeyedNoise, n: int, **options: Any) -> Proposals:
         """Return what recourse gives, then the best draws that differ in what they change."""
-        asked = {"lam": options.get("lam")}
-        more: dict[str, Any] = {
-            "tried": (options.get("n_draws") or self.n_draws)
-            + (RETRIEVED if self._retrieves else 0),
-            "log_prob": lambda X_plus, given: np.asarray(
-                self.log_prob(X_plus, given=given, **asked), dtype=float
+        n_draws = options.get("n_draws") or (DRAWN_EACH * n if n > 1 else None)
+        asked = {**options, "n_draws": n_draws}
+        offers = self._offers(Z, noise, asked, options.get("rules"))
+        found = self._answer(offers, noise, asked)[:, None]
+        if n > 1:
+            found = np.concatenate([found, self._diverse(offers, n)], axis=1)
+        return Proposals(
+            self._legal_each(offers.F, found, offers.request),
+            tried=offers.draws.F.shape[1],
+            reason=lambda: self._reason(Z),
+            log_prob=lambda X_plus, given: np.asarray(
+                self.log_prob(X_plus, given=given, lam=options.get("lam")), dtype=float
             ),
-        }
-        if n == 1:
-            return replace(super().propose(Z, noise, n, **options), **more)
-        offers = self._offers(Z, noise, options, options.get("rules"))
-        found = np.concatenate([self._best(offers)[:, None], self._diverse(offers, n)], axis=1)
-        legal = self._legal_each(offers.F, found, offers.request)
-        return Proposals(legal, reason=lambda: self._reason(Z), **more)
+        )
 
     def _diverse(self, offers: Offers, n: int) -> Array:
-        """(N, OFFERED * n, d) the best draws that differ in what they change, refined."""
+        """(N, OFFERED * n, d) the best draws that differ in what they change.
+
+        A search refines them too.
+        """
         F, draws = offers.F, offers.draws
         merit = self._merit(offers)
         moved = ~unchanged(F[:, None, :], draws.F) & ~self.problem_.rules.derived.mask
@@ -127,7 +143,7 @@ class DensityMethod(VerifiedMethod):
         for i in range(len(F)):
             picks = pick_diverse(moved[i], merit[i], k, worse=np.inf)
             found[i, : len(picks)] = draws.F[i, picks]
-        if self.refine:
+        if self.refine and offers.effort == "search":
             found = self._closer_each(F, found, offers.safety, offers.request)
         return found
 
@@ -139,11 +155,6 @@ class DensityMethod(VerifiedMethod):
 
     # ---- what it chooses from -----------------------------------------------------------------
 
-    @property
-    def _retrieves(self) -> bool:
-        """Whether targets compete: only a verifier can weigh them against draws."""
-        return self.retrieve and self.select == "verified"
-
     def _offers(
         self,
         Z: Array,
@@ -153,11 +164,16 @@ class DensityMethod(VerifiedMethod):
         *,
         all_found: bool = True,
     ) -> Offers:
-        """Draw and retrieve all that recourse chooses from; what `options` lacks is as fitted."""
-        F = self.problem_.encoder.to_features(Z)
-        n = self._n_drawn(options.get("n_draws"), request)
+        """Draw all that recourse chooses from; what `options` lacks is as fitted.
+
+        A search draws more, at SEARCH_TEMPERATURE, and retrieves the nearest targets.
+        """
+        F, effort = self.problem_.encoder.to_features(Z), self._effort(options)
+        if effort == "search" and self.is_distilled_ and options.get("temperature") is None:
+            options = {**options, "temperature": SEARCH_TEMPERATURE}
+        n = self._n_drawn(options.get("n_draws"), request, effort)
         draws = self._draw(F, noise, n, options, request, all_found=all_found)
-        if self._retrieves:
+        if self.retrieve and effort == "search":
             found, _ = self._nearest(Z, F, RETRIEVED, request)
             nothing = np.full(found.shape[:2], np.nan)  # a verifier needs no likelihoods
             draws = Draws(
@@ -167,65 +183,91 @@ class DensityMethod(VerifiedMethod):
             )
         safety = options.get("safety")
         safety = self.safety if safety is None else float(safety)
-        return Offers(Z, F, draws, self._scored(Z, draws.F), request, safety)
+        found_scored = scored(self.problem_, Z, draws.F)
+        return Offers(Z, F, draws, found_scored, request, safety, effort)
 
-    def _n_drawn(self, n: int | None, request: RuleBook | None) -> int:
+    def _effort(self, options: Mapping[str, Any]) -> Effort:
+        """Return the effort that was asked for, or the least one that serves the request.
+
+        Draws of a distilled density follow the safety that it was taught with; another safety
+        needs the verifier, and so does a density that was not distilled. Without a verifier there
+        is nothing but draws.
+        """
+        asked, safety = options.get("effort"), options.get("safety")
+        if not self._can_search:
+            return "sample"
+        if asked is not None:
+            return "search" if asked == "search" else "sample"
+        as_taught = safety is None or float(safety) == self.safety
+        return "sample" if self.is_distilled_ and as_taught else "search"
+
+    @property
+    def _can_search(self) -> bool:
+        return self.select == "verified" and self.verifier_ is not None
+
+    def _n_drawn(self, n: int | None, request: RuleBook | None, effort: Effort) -> int:
         """Return how many draws a person gets; under a request they are particles, at least 64."""
-        n = n or self.n_draws
+        n = n or (max(self.n_draws, SEARCH_DRAWS) if effort == "search" else self.n_draws)
         return n if request is None else max(n, PARTICLES)
 
     # ---- what it chooses ----------------------------------------------------------------------
 
+    def _answer(self, offers: Offers, noise: KeyedNoise, options: Mapping[str, Any]) -> Array:
+        """(N, d) the best of the offers; if h accepts none of a person's draws, search for it."""
+        found = self._best(offers)
+        if offers.effort == "search" or not self._can_search:
+            return found
+        lost = np.flatnonzero(~(offers.scored.confidence > 0.5).any(axis=1))
+        if len(lost):
+            more = {**options, "effort": "search", "n_draws": None}
+            mine = None if offers.request is None else offers.request.take(lost)
+            found[lost] = self._best(self._offers(offers.Z[lost], noise, more, mine))
+        return found
+
     def _best(self, offers: Offers) -> Array:
         """(N, d) what recourse gives, of all that was drawn and retrieved."""
-        if self.refine and self.select == "verified":
-            return self._best_refined(offers)
+        if offers.effort == "search" and self.refine:
+            assert self.verifier_ is not None
+            return search(
+                self.problem_,
+                self.verifier_,
+                offers.Z,
+                offers.scored,
+                safety=offers.safety,
+                margin=self.margin_,
+                request=offers.request,
+            ).best
         pick = self._select(offers, self.margin_)
-        F_plus = offers.draws.F[np.arange(len(offers.Z)), pick]
-        if self.refine:
+        F_plus = np.asarray(offers.draws.F[np.arange(len(offers.Z)), pick])
+        if self.refine and self.select != "verified":
             F_plus = self._closer(offers.F, F_plus, offers.safety, offers.request)
         return F_plus
-
-    def _best_refined(self, offers: Offers) -> Array:
-        """Refine each row's best offers and its best retrieved one; return the best of them."""
-        rows, n = np.arange(len(offers.Z)), offers.draws.F.shape[1]
-        score = self._expected(offers, self.margin_)
-        best = np.argsort(-score, axis=1, kind="stable")[:, :FINALISTS]
-        if self.retrieve:
-            own = n - RETRIEVED + score[:, n - RETRIEVED :].argmax(axis=1)
-            best = np.concatenate([best, own[:, None]], axis=1)
-        finalists = offers.draws.F[rows[:, None], best]
-        refined = self._closer_each(offers.F, finalists, offers.safety, offers.request)
-        N, k, d = refined.shape
-        found = self._scored(
-            np.repeat(offers.Z, k, axis=0), refined.reshape(N * k, 1, d)
-        )  # each by itself: one that misses the margin must not open it for the others
-        merit = expected_score(found, self.verifier_, safety=offers.safety).reshape(N, k)
-        return np.asarray(refined[rows, merit.argmax(axis=1)])
 
     def _expected(self, offers: Offers, margin: float) -> Array:
         return expected_score(offers.scored, self.verifier_, safety=offers.safety, margin=margin)
 
     def _select(self, offers: Offers, margin: float) -> np.ndarray:
         """(N,) the draw of each row that is given back."""
-        if self.select == "verified":
+        if offers.effort == "search":
             return np.asarray(self._expected(offers, margin).argmax(axis=1))
+        by_search = self.select == "verified"  # R_theta has learned from it, costs included
         return select(
             offers.scored.confidence,
             offers.draws.log_prob + offers.draws.log_weight,
             offers.scored.cost,
-            rule=self.select,
+            rule="likelihood" if by_search else self.select,
             margin=margin,
-            cost_weight=self.cost_weight,
+            cost_weight=0.0 if by_search else self.cost_weight,
         )
 
     def _merit(self, offers: Offers) -> Array:
         """(N, n) what each draw is worth to selection; -inf if h rejects it."""
-        if self.select == "verified":
+        if offers.effort == "search":
             merit = self._expected(offers, self.margin_)
         else:
             merit = offers.draws.log_prob + offers.draws.log_weight
-            merit = merit - self.cost_weight * offers.scored.cost
+            if self.select != "verified":
+                merit = merit - self.cost_weight * offers.scored.cost
         return np.where(offers.scored.confidence > 0.5, merit, -np.inf)
 
     def _sampled(
@@ -343,18 +385,18 @@ class DensityMethod(VerifiedMethod):
         problem = self.problem_
         F = problem.encoder.features(X)
         request = problem.compile(rules_in_force(self.policy_, rules), X)
-        n, Z = self._n_drawn(n, request), problem.encoder.from_features(F)
+        n, Z = self._n_drawn(n, request, "sample"), problem.encoder.from_features(F)
         noise = KeyedNoise(self.random_state)
         draws = self._draw(F, noise, n, options, request, all_found=True)
-        scored = self._scored(Z, draws.F)
-        offers = Offers(Z, F, draws, scored, request, self.safety)
+        found = scored(problem, Z, draws.F)
+        offers = Offers(Z, F, draws, found, request, self.safety, "sample")
         chosen = np.arange(n) == self._select(offers, self.margin_)[:, None]
         chosen &= ~self.classifier_.accepts(X[self.schema_.names])[:, None]
         score = self.classifier_.score_encoded(
-            scored.Z.reshape(len(X) * n, -1), problem.encoder, problem.like
+            found.Z.reshape(len(X) * n, -1), problem.encoder, problem.like
         )
         columns = {
-            "cost": scored.cost.reshape(-1),
+            "cost": found.cost.reshape(-1),
             "log_likelihood": draws.log_prob.reshape(-1),
             "score": score,
             "chosen": chosen.reshape(-1),

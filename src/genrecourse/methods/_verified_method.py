@@ -14,7 +14,6 @@ from genrecourse.genre.retrieve import nearest, nearest_constrained
 from genrecourse.methods.base import Method
 from genrecourse.model.artifact import under, within
 from genrecourse.trust.refine import refine
-from genrecourse.trust.score import Scored
 from genrecourse.trust.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -47,17 +46,9 @@ class VerifiedMethod(Method):
         problem = self.problem_
         if request is not None:
             return nearest_constrained(F, self.targets_, request, k, problem.confidence)
-        found, cost = nearest(Z, F, self.targets_, problem.rules, problem.cost, k)
+        known = (self.targets_, problem.rules, problem.cost)
+        found, cost = nearest(Z, F, *known, k, unmatched=self.verifier_ is not None)
         return problem.with_derived(F[:, None], found), cost
-
-    def _scored(self, Z: Array, F_plus: Array, cost: Array | None = None) -> Scored:
-        """Return candidates (N, n, d) of rows Z with h's confidence and, if not given, the cost."""
-        N, n, d = F_plus.shape
-        flat = self.problem_.encoder.from_features(F_plus.reshape(-1, d))
-        Z_plus, confidence = flat.reshape(N, n, -1), self.problem_.confidence(flat)
-        if cost is None:
-            cost = self.problem_.cost(Z[:, None, :], Z_plus)
-        return Scored(F_plus, Z_plus, confidence.reshape(N, n), cost)
 
     def _closer(
         self, F: Array, F_plus: Array, safety: float, request: RuleBook | None = None

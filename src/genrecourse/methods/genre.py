@@ -8,7 +8,12 @@ import numpy as np
 import torch
 
 from genrecourse.genre.bins import BinKind, Bins
-from genrecourse.genre.choose_sampling import MARGIN_GRID, TEMPERATURE_GRID, choose_sampling
+from genrecourse.genre.choose_sampling import (
+    MARGIN_GRID,
+    TAUGHT_TEMPERATURE,
+    TEMPERATURE_GRID,
+    choose_sampling,
+)
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.fit import FitSettings, FittedDensity, Lam, Setting, Training, fit_density
 from genrecourse.genre.model import COMPACT, PAPER, NetConfig, RecourseNet
@@ -57,12 +62,18 @@ class GenRe(DensityMethod):
         automatic choices are then made at 5.
     gamma: how sure h must be of a training target, on the scale where 0.5 is h's cutoff; "auto":
         chosen on training rows without training a model.
-    temperature, margin: of sampling and selection; "auto": chosen with the one model trained, on
-        held-out rejected training rows, by a judge that was not fitted on the rows it scores.
-    n_draws: how many samples the selection chooses from.
-    select: among the draws that h accepts with margin: "verified", the best expected Score by a
-        verifier fitted on the training rows; "likelihood", the likeliest and cheapest. "paper":
-        the draw with the highest score of h.
+    temperature, margin: of sampling and selection; "auto": 0.3 and 0.5 if the density is distilled,
+        otherwise chosen with the one model trained, on held-out rejected training rows, by a judge
+        that was not fitted on the rows it scores.
+    n_draws: how many samples the selection chooses from; a search draws 64 or more.
+    select: among the draws that h accepts with margin: "verified", the likeliest if the density is
+        distilled, and in a search the best expected Score by a verifier fitted on the training
+        rows; "likelihood", the likeliest and cheapest. "paper": the draw with the highest score
+        of h.
+    distill: let a search for rejected training rows teach the density, if a verifier selects and
+        lam is a number. A few draws are then as good as a search, and `recourse` makes no other
+        effort. False, or lam="any": the density learns the pairs of Algorithm 1, and `recourse`
+        searches. `recourse(X, effort="search")` always does.
     cost_weight: extra weight of cost in select="likelihood"; log R already contains -lam * C.
     refine: move the drawn pairs towards x before training, as far as the verifier allows, and the
         selected x_plus in the same way. False: the pairs of the paper.
@@ -99,9 +110,10 @@ class GenRe(DensityMethod):
         gamma: Setting = "auto",
         temperature: Setting = "auto",
         margin: Setting = "auto",
-        n_draws: int = 64,
+        n_draws: int = 8,
         select: SelectRule = "verified",
         cost_weight: float = 3.0,
+        distill: bool = True,
         refine: bool = True,
         retrieve: bool = True,
         safety: float = 0.5,
@@ -126,6 +138,7 @@ class GenRe(DensityMethod):
         self.n_draws = n_draws
         self.select = select
         self.cost_weight = cost_weight
+        self.distill = distill
         self.refine = refine
         self.retrieve = retrieve
         self.safety = safety
@@ -159,7 +172,7 @@ class GenRe(DensityMethod):
         found = fit_density(self.problem_, rows, self._fit_settings())  # Algorithm 1
         self.fit_report_: dict[str, Any] = found.report
         self.gamma_, self.targets_, self.density_ = found.gamma, found.targets, found.density
-        self.verifier_ = found.verifier
+        self.verifier_, self.is_distilled_ = found.verifier, found.is_distilled
         self.targets_codes_ = np.unique(found.targets.codes, axis=0)
         self.targets_edges_ = found.targets.edges
         self._choose_sampling(rows, found)
@@ -171,6 +184,7 @@ class GenRe(DensityMethod):
             gamma=self.gamma,
             clean=self.clean,
             refine=self.refine,
+            distill=self.distill and self.select == "verified" and self.lam != "any",
             has_verifier=self.select == "verified" or self.refine,
             has_judge=self.clean or has_auto,
             safety=self.safety,
@@ -188,7 +202,8 @@ class GenRe(DensityMethod):
 
     def _choose_sampling(self, rows: TrainingRows, found: FittedDensity) -> None:
         """Set `temperature_` and `margin_`; "auto" chooses them on held-out rejected rows."""
-        temperatures = _grid(self.temperature, TEMPERATURE_GRID)
+        grid = (TAUGHT_TEMPERATURE,) if self.is_distilled_ else TEMPERATURE_GRID
+        temperatures = _grid(self.temperature, grid)
         margins = _grid(self.margin, (0.5,))
         if self.margin == "auto" and self.select == "likelihood":  # a verifier asks for more
             margins = tuple(0.5 + share * (self.gamma_ - 0.5) for share in MARGIN_GRID)
@@ -210,6 +225,7 @@ class GenRe(DensityMethod):
             "margin": self.margin_,
             "lam": density.net.lam,
             "keep": density.keep,
+            "distilled": self.is_distilled_,
             "report": self.fit_report_,
         }
         edges = {str(i): e for i, e in enumerate(self.targets_edges_) if e is not None}
@@ -226,6 +242,7 @@ class GenRe(DensityMethod):
         super()._restore(state, arrays)
         self.temperature_, self.margin_ = state["temperature"], state["margin"]
         self.fit_report_ = state["report"]
+        self.is_distilled_ = state.get("distilled", False)  # older files have no such entry
         edges, n_matched = within("edges", arrays), int(self.problem_.rules.matched.sum())
         self.targets_edges_ = tuple(edges.get(str(i)) for i in range(n_matched))
         self.targets_codes_ = arrays["codes"]

@@ -10,6 +10,7 @@ import numpy as np
 from genrecourse.errors import UserError
 from genrecourse.genre.choose_gamma import LOOKED_AT, choose_gamma
 from genrecourse.genre.fit import fit_judge, fit_verifier
+from genrecourse.genre.search import scored, search
 from genrecourse.genre.targets import clean, make_targets
 from genrecourse.methods._verified_method import VerifiedMethod
 from genrecourse.model.settings import check_safety
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from genrecourse.table.schema import Schema
 
 OFFERED = 4  # nearest targets for each plan asked for, where several are
-CANDIDATES = 64  # nearest targets that a verifier chooses from
+CANDIDATES = 96  # nearest targets that a verifier chooses from, as many as GenRe's search has
 
 
 class NearestNeighbour(VerifiedMethod):
@@ -132,15 +133,24 @@ class NearestNeighbour(VerifiedMethod):
         F_plus, cost = self._nearest(Z, F, k, rules)
         chosen = F_plus[:, 0]
         if self.verifier_ is not None and k > 1:
-            found = self._scored(Z, F_plus, cost)
-            # x itself stands where there are fewer than k targets, at an infinite cost
-            confidence = np.where(np.isfinite(cost), found.confidence, 0.0)
-            found = replace(found, confidence=confidence)
-            score = expected_score(found, self.verifier_, safety=safety)
-            chosen = F_plus[np.arange(len(F)), score.argmax(axis=1)]
-        if self.verifier_ is not None and self.refine:
+            chosen = self._verified(Z, F_plus, cost, safety, rules)
+        elif self.verifier_ is not None and self.refine:
             chosen = self._closer(F, chosen, safety, rules)
         return self.problem_.encoder.from_features(chosen)
+
+    def _verified(
+        self, Z: Array, F_plus: Array, cost: Array, safety: float, rules: RuleBook | None
+    ) -> Array:
+        """Return (N, d) the best of the candidates F_plus (N, k, d), as GenRe's search chooses."""
+        assert self.verifier_ is not None
+        found = scored(self.problem_, Z, F_plus, cost)
+        # x itself stands where there are fewer than k targets, at an infinite cost
+        found = replace(found, confidence=np.where(np.isfinite(cost), found.confidence, 0.0))
+        if self.refine:
+            known = (self.problem_, self.verifier_, Z, found)
+            return search(*known, safety=safety, request=rules).best
+        score = expected_score(found, self.verifier_, safety=safety)
+        return np.asarray(F_plus[np.arange(len(Z)), score.argmax(axis=1)])
 
     def propose(self, Z: Array, noise: KeyedNoise, n: int, **options: Any) -> Proposals:
         """Return what recourse gives, then the nearest targets."""

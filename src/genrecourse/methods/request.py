@@ -7,10 +7,11 @@ set it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import LAM_RANGE
+from genrecourse.genre.select import Effort
 from genrecourse.model.settings import is_number, is_whole
 
 if TYPE_CHECKING:
@@ -85,4 +86,5 @@ _NEEDED: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "temperature": ("a number above 0", lambda value: is_number(value) and value > 0),
     "sigma": ("a number from 0 on", lambda value: is_number(value) and value >= 0),
     "n_draws": ("a whole number from 1 on", lambda value: is_whole(value) and value >= 1),
+    "effort": ("'sample' or 'search'", lambda value: value in get_args(Effort)),
 }

@@ -1,0 +1,129 @@
+"""Distilling: the search teaches the density. This is not in the paper.
+
+A search for every person is slow, and one draw from R_theta trained on Q's pairs is worse than what
+the search finds. So `fit` runs the search once for some rejected *training* rows, and R_theta
+learns from what it found:
+
+    x_plus_i, merit_i = the finalists of the search for x, and their expected Scores
+    pair x with x_plus_i with probability ∝ exp(merit_i / WARMTH)
+
+Afterwards one draw carries the search. A share of each batch are Q's own pairs, so that R_theta
+stays a density: it knows several plans, and what to do under the rules of a request.
+(docs/decisions/0017)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+
+from genrecourse.genre.retrieve import nearest
+from genrecourse.genre.search import Finalists, scored, search
+
+if TYPE_CHECKING:
+    from genrecourse.genre.targets import Targets
+    from genrecourse.rules.problem import Problem
+    from genrecourse.table.encoding import Array
+    from genrecourse.trust.verifier import Verifier
+
+SOURCES = 2000  # rejected training rows that are searched for, at most
+SEARCHED = 64  # nearest targets that the search for one of them looks at
+WARMTH = 0.01  # a finalist that is this much worse is chosen exp(-1) times as often
+Q_SHARE = 0.25  # share of each batch that comes from Q
+AT_ONCE = 500  # people searched for together; bounds memory
+
+Pair = tuple[torch.Tensor, ...]
+
+
+class Draws(Protocol):
+    """Pairs (x, x_plus) of numbered sources, drawn anew at each call."""
+
+    def __len__(self) -> int: ...
+
+    def __call__(self, which: np.ndarray, rng: np.random.Generator) -> Pair:
+        """Return the pairs of these sources."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Pairs (x, x_plus) that the search found, mixed with Q's own.
+
+    >>> taught = Finalists(np.array([[[0.7], [0.9]]]), merit=np.array([[1.9, 1.8]]))
+    >>> lesson = Lesson.of(np.array([[0.2]]), taught, own=None)
+    >>> x, x_plus = lesson(np.zeros(3, dtype=int), np.random.default_rng(0))
+    >>> x_plus.T  # the better finalist is exp(10) times as likely
+    tensor([[0.7000, 0.7000, 0.7000]], dtype=torch.float64)
+    """
+
+    F: Array  # (n, d) the sources
+    F_plus: Array  # (n, k, d) what the search found for each
+    cumulative: Array  # (n, k) probabilities, summed up
+    own: Draws | None  # Q's pairs; None: the search's pairs alone
+
+    @classmethod
+    def of(cls, F: Array, found: Finalists, own: Draws | None) -> Lesson:
+        """Return the lesson for sources F (n, d), with the finalists of each."""
+        weight = np.exp((found.merit - found.merit.max(axis=1, keepdims=True)) / WARMTH)
+        return cls(F, found.F, weight.cumsum(axis=1) / weight.sum(axis=1, keepdims=True), own)
+
+    def __len__(self) -> int:
+        return len(self.F)
+
+    @property
+    def n_sources(self) -> int:
+        return len(self.F)
+
+    def __call__(self, which: np.ndarray, rng: np.random.Generator) -> Pair:
+        """Return (x, x_plus): of these sources, and in the last places some of Q's."""
+        n_own = 0 if self.own is None else round(Q_SHARE * len(which))
+        which = which[: len(which) - n_own]
+        place = (self.cumulative[which] < rng.random((len(which), 1))).sum(axis=1)
+        x, x_plus = torch.as_tensor(self.F[which]), torch.as_tensor(self.F_plus[which, place])
+        if self.own is None or n_own == 0:
+            return x, x_plus
+        more_x, more_x_plus = self.own(rng.integers(len(self.own), size=n_own), rng)
+        return torch.cat([x, more_x]), torch.cat([x_plus, more_x_plus])
+
+
+def teach(
+    problem: Problem,
+    verifier: Verifier,
+    targets: Targets,
+    F: Array,
+    *,
+    safety: float,
+    own: Draws | None,
+) -> Lesson:
+    """Search for each source of F (n, d) among its nearest targets; return what was found.
+
+    Sources for which h accepts nothing that was found are left out.
+
+    >>> from genrecourse.evaluation.example_tables import example_rows, example_targets
+    >>> from genrecourse.genre.fit import fit_verifier
+    >>> problem, rows = example_rows()
+    >>> verifier = fit_verifier(problem, rows, random_state=0)
+    >>> lesson = teach(problem, verifier, example_targets(), rows.F[:3], safety=0.5, own=None)
+    >>> len(lesson), bool((lesson.F_plus[..., 0] > 0.5).all())
+    (3, True)
+    """
+    parts = [
+        _search_some(problem, verifier, targets, F[i : i + AT_ONCE], safety)
+        for i in range(0, max(len(F), 1), AT_ONCE)
+    ]
+    found = Finalists(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    good = found.merit.max(axis=1) > 0  # below 0: h rejects all of them
+    return Lesson.of(F[good], Finalists(found.F[good], found.merit[good]), own)
+
+
+def _search_some(
+    problem: Problem, verifier: Verifier, targets: Targets, F: Array, safety: float
+) -> tuple[Array, Array]:
+    """Return the finalists (n, k, d) of rows F and their merits (n, k)."""
+    Z = problem.encoder.from_features(F)
+    near, _ = nearest(Z, F, targets, problem.rules, problem.cost, SEARCHED)
+    offers = scored(problem, Z, problem.with_derived(F[:, None], near))
+    found = search(problem, verifier, Z, offers, safety=safety)
+    return found.F, found.merit
