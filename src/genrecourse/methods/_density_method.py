@@ -310,10 +310,10 @@ class DensityMethod(VerifiedMethod):
         """
         options: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
         self.check_ready("sample", {**options, "n_draws": n})
-        F = self.problem_.encoder.features(X)
-        request = self.problem_.compile(rules_in_force(self.policy_, rules), X)
+        people = self.problem_.read(X)
+        request = self.problem_.compile(rules_in_force(self.policy_, rules), people)
         noise = KeyedNoise(self.random_state)
-        draws = self._draw(F, noise, n, options, request, all_found=False)
+        draws = self._draw(people.F, noise, n, options, request, all_found=False)
         Z_plus = self.problem_.encoder.from_features(draws.F.reshape(len(X) * n, -1))
         return long_frame(self.problem_.encoder, X, Z_plus, "draw")
 
@@ -341,15 +341,15 @@ class DensityMethod(VerifiedMethod):
         options: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
         self.check_ready("draws", {**options, "n_draws": n})
         problem = self.problem_
-        F = problem.encoder.features(X)
-        request = problem.compile(rules_in_force(self.policy_, rules), X)
-        n, Z = self._n_drawn(n, request), problem.encoder.from_features(F)
+        people = problem.read(X)
+        request = problem.compile(rules_in_force(self.policy_, rules), people)
+        n, F, Z = self._n_drawn(n, request), people.F, people.Z
         noise = KeyedNoise(self.random_state)
         draws = self._draw(F, noise, n, options, request, all_found=True)
         scored = self._scored(Z, draws.F)
         offers = Offers(Z, F, draws, scored, request, self.safety)
         chosen = np.arange(n) == self._select(offers, self.margin_)[:, None]
-        chosen &= ~self.classifier_.accepts(X[self.schema_.names])[:, None]
+        chosen &= people.rejected[:, None]
         score = self.classifier_.score_encoded(
             scored.Z.reshape(len(X) * n, -1), problem.encoder, problem.like
         )

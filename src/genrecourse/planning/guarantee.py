@@ -24,7 +24,7 @@ from genrecourse.table.schema import plain
 if TYPE_CHECKING:
     from genrecourse.planning.wording import Wording
     from genrecourse.rules.book import RuleBook
-    from genrecourse.rules.problem import Problem
+    from genrecourse.rules.problem import People
     from genrecourse.rules.relaxations import RelaxedRule
 
 WEIGHED = 16  # sets of features per person that `try_all` returns, the cheapest ones
@@ -69,10 +69,10 @@ def evidence(found: EnumerationResult, draws: int = 0) -> Evidence:
 
 
 class PlanChecker:
-    """Checks candidates for the people X against h and the rules.
+    """Checks candidates for people against h and the rules.
 
     observed: the values that an enumeration tries.
-    rules: the rules of the schema or of a request, for all people of X.
+    rules: the rules of the schema or of a request, for all these people.
     relaxed: returns the rule books with one rule less each, to find blocking rules.
 
     >>> from genrecourse.evaluation.example_tables import example_checker
@@ -83,19 +83,18 @@ class PlanChecker:
 
     def __init__(
         self,
-        X: pd.DataFrame,
-        problem: Problem,
+        people: People,
         observed: ObservedValues,
         rules: RuleBook,
         relaxed: Callable[[], Sequence[RelaxedRule]],
     ):
-        self.X, self.rules, self.relaxed = X, rules, relaxed
+        problem = people.problem
+        self.X, self.F, self.score = people.X, people.F, people.score
+        self.rules, self.relaxed = rules, relaxed
         self.h, self.encoder, self.cost = problem.classifier, problem.encoder, problem.cost
         self.follows = problem.rules.derived.mask
-        self.trial = Enumeration(X, observed, self.h, self.encoder, self.cost)
-        self.F = self.trial.F
-        self.score = self.h.score(X)
-        self.rejected = np.flatnonzero(self.score <= self.h.cutoff)
+        self.trial = Enumeration(people, observed)
+        self.rejected = np.flatnonzero(people.rejected)
 
     def check(self, person: np.ndarray, F_plus: Array, rules: RuleBook | None = None) -> Checked:
         """Decode, score and check candidates F_plus (m, d) for the people at these positions.

@@ -33,7 +33,7 @@ from genrecourse.trust.score import Scored, expected_score
 
 if TYPE_CHECKING:
     from genrecourse.planning.promised import Promise
-    from genrecourse.rules.problem import Problem
+    from genrecourse.rules.problem import People, Problem
 
 FEWEST = 3  # plans whose changes are undone at least, if the fewest changes are asked for
 CHANGE = 0.1  # Score that one change less is worth, if the fewest changes are asked for
@@ -80,7 +80,7 @@ class Plannable:
         check_settings(f"{type(self).__name__}.plans", counts={"n": n})
         asked = _Asked(self, rules, options, fewest_changes=fewest_changes, n=n)
         made = asked.promise(_stricter(promise, self), delta)
-        checker = asked.checker(self.problem_.ordered(X))
+        checker = asked.checker(self.problem_.read(X))
         found = make_plans(checker, asked.candidates(checker), n, Wording.of(language))
         found = as_worded(checker, found)
         if made is not None:
@@ -140,10 +140,10 @@ class _Asked:
         self.safety = float(method.safety if asked is None else asked)
         self.where = type(method).__name__
 
-    def checker(self, X: pd.DataFrame) -> PlanChecker:
-        book = self.problem.compile(self.rules, X) or self.problem.rules
+    def checker(self, people: People) -> PlanChecker:
+        book = self.problem.compile(self.rules, people) or self.problem.rules
         observed = self.method.planning_.observed
-        return PlanChecker(X, self.problem, observed, book, lambda: relaxed_rules(book))
+        return PlanChecker(people, observed, book, lambda: relaxed_rules(book))
 
     # ---- what the method offers ------------------------------------------------------------------
 
@@ -279,7 +279,7 @@ class _Asked:
             return []
         options = {name: value for name, value in self.options.items() if value is not None}
         again = _Asked(self.method, rules, options, fewest_changes=self.fewest_changes, n=n)
-        checker = again.checker(table)
+        checker = again.checker(self.problem.read(table))
         # test the plans that people would be shown, and no others
         shown = make_plans(checker, again.candidates(checker), n, english())
         first = [replace(plan, alternatives=()) for plan in shown if plan.status == "ok"]
@@ -305,7 +305,7 @@ def _people_who_can_ask(problem: Problem, X: pd.DataFrame, rules: Rules | None) 
     if rules is None:
         return X
     try:
-        problem.compile(rules, X)
+        problem.compile(rules, problem.read(X))
     except UserError:
         able = [i for i in range(len(X)) if _can_ask(problem, X.iloc[[i]], rules)]
         if not able:
@@ -316,7 +316,7 @@ def _people_who_can_ask(problem: Problem, X: pd.DataFrame, rules: Rules | None) 
 
 def _can_ask(problem: Problem, person: pd.DataFrame, rules: Rules) -> bool:
     try:
-        problem.compile(rules, person)
+        problem.compile(rules, problem.read(person))
     except UserError:
         return False
     return True
@@ -359,7 +359,7 @@ def as_worded(checker: PlanChecker, plans: Plans) -> Plans:
     >>> X = pd.DataFrame({"income": range(80)})
     >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
     >>> problem, observed = method.problem_, method.planning_.observed
-    >>> checker = PlanChecker(X.head(1), problem, observed, problem.rules, lambda: [])
+    >>> checker = PlanChecker(problem.read(X.head(1)), observed, problem.rules, list)
     >>> as_worded(checker, method.plans(X.head(1)))[0].changes[0].to_text()
     'income: 0 → 41'
     """
