@@ -29,7 +29,7 @@ def request_book(
     asking: np.ndarray | None = None,
     F: Array | None = None,
 ) -> RuleBook:
-    """Returns the rules of each row of X: the schema's and the request's.
+    """Return the rules of each row of X: the schema's and the request's.
 
     rules: anything that `read_rules` reads. book: the schema's rules. asking: (n,) booleans, who is
     to get a plan: only they must be able to meet the rules; None: everybody. F: the features of X,
@@ -55,7 +55,7 @@ def request_book(
 
 
 def _check_roles(rules: Rules, schema: Schema) -> None:
-    """Raises a UserError for a rule that no plan could keep, or that must decide no plan."""
+    """Raise a UserError for a rule that no plan could keep, or that must decide no plan."""
     why = {
         "advances": "which time moves, whatever a plan does: no plan can keep a rule on it",
         "protected": "which is protected: it must decide no plan",
@@ -71,7 +71,7 @@ def _check_roles(rules: Rules, schema: Schema) -> None:
 
 
 def _check_possible(book: RuleBook, F: Array, index: pd.Index) -> None:
-    """Raises a UserError for a rule that somebody does not meet and cannot, whatever changes."""
+    """Raise a UserError for a rule that somebody does not meet and cannot, whatever changes."""
     assert book.request is not None
     names = book.encoder.schema.names
     for i, rules in enumerate(book.request.rules):
