@@ -394,7 +394,7 @@ class _Relations:
         missing = (np.isnan(self.swarm.values[:, i].numpy()) & self.swarm.open[:, i].numpy()).any(1)
         low = np.where(np.isnan(values), np.inf, values).min(axis=1)
         high = np.where(np.isnan(values), -np.inf, values).max(axis=1)
-        # what may stay missing cannot be told
+        # a value that may stay missing has no bounds
         low, high = np.where(missing, -np.inf, low), np.where(missing, np.inf, high)
         levels = None
         if feature.is_category:

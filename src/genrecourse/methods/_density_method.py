@@ -250,7 +250,7 @@ class DensityMethod(VerifiedMethod):
     ) -> Draws:
         """Draw n times for each row of F; what `options` lacks is as fitted.
 
-        request: the rules of each row; people without rules are drawn for as if nobody had any.
+        request: the rules of each row; for people without rules, draw as if there were none.
         all_found: return all that the particles under a request found (`sample_constrained`).
         """
         asked = {name: value for name, value in options.items() if value is not None}

@@ -108,10 +108,10 @@ class PlanChecker:
             nowhere = nothing > 0
             return Checked(person, self.X.iloc[:0], nothing, nowhere, nowhere, none, none, no, no)
         mine, before = rules.take(person), self.F[person]
-        settled = mine.with_derived(before, F_plus)
+        derived = mine.with_derived(before, F_plus)
         # a formula without a value cannot be decoded: use x itself, which never counts as a plan
-        lost = (np.isnan(settled) & ~np.isnan(before)).any(axis=1, keepdims=True)
-        table = self.trial.decoded(person, np.where(lost, before, settled))
+        lost = (np.isnan(derived) & ~np.isnan(before)).any(axis=1, keepdims=True)
+        table = self.trial.decoded(person, np.where(lost, before, derived))
         F = self.encoder.features(table)
         differs = ~unchanged(before, F)
         moved, followed = differs & ~self.follows, differs & self.follows
@@ -262,8 +262,8 @@ def make_plans(checker: PlanChecker, candidates: Candidates, n: int, words: Word
     tried_for = {
         int(i): evidence(each, candidates.tried) for i, each in zip(tried, found, strict=True)
     }
-    settled = checker.rejected[helped] if n == 1 and candidates.keep_first else checker.rejected[:0]
-    shown = _shown(own, more, candidates, n, checker.rejected, settled)
+    decided = checker.rejected[helped] if n == 1 and candidates.keep_first else checker.rejected[:0]
+    shown = _shown(own, more, candidates, n, checker.rejected, decided)
     lost = np.array([i for i, plans in shown.items() if not plans], dtype=int)
     maker = _PlanMaker(checker, candidates, shown, words)
     nothing = _no_plan(checker, candidates, lost, own, tried_for, words)
@@ -284,13 +284,13 @@ def _shown(
     candidates: Candidates,
     n: int,
     people: np.ndarray,
-    settled: np.ndarray,
+    decided: np.ndarray,
 ) -> dict[int, list[_Shown]]:
     """Return the plans of each person, in the order to show them.
 
-    settled: people whose first candidate is the only plan, so that no value is computed for them.
+    decided: people whose first candidate is the only plan, so that no value is computed for them.
     """
-    weighed = [part.holds & ~np.isin(part.person, settled) for part in (own, more)]
+    weighed = [part.holds & ~np.isin(part.person, decided) for part in (own, more)]
     worth = [np.zeros(len(part.person)) for part in (own, more)]
     for part, rows, value in zip((own, more), weighed, worth, strict=True):
         if rows.any():
