@@ -16,7 +16,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def plans() -> str:
-    """Returns who gets plans and their quality, then why the others get none."""
+    """Return who gets plans and their quality, then why the others get none."""
     lines = _lines("plans.jsonl")
     head = ["", "rules", "people", "with a plan", "plans", "accepted by h", "rules broken"]
     head += ["plans a person, of 5", "changes a plan", "ms a person"]
@@ -38,7 +38,7 @@ def plans() -> str:
 
 
 def promises() -> str:
-    """Returns how many people each promise serves, and how many the gold classifier accepts."""
+    """Return how many people each promise serves, and how many the gold classifier accepts."""
     lines = [line for line in _lines("promise.jsonl") if not (line["nested"] or line["tiny"])]
     head = ["", "promise", "people", "get a plan (least of the seeds)"]
     head += ["of these the gold classifier accepts", "rests on"]
@@ -64,7 +64,7 @@ def promises() -> str:
 
 
 def policies() -> str:
-    """Returns the Scores under each policy and under the lenient setting."""
+    """Return the Scores under each policy and under the lenient setting."""
     head = ["", "setting", "people", "Score", "val", "LOF", "cost", "changes"]
     head += ["recourse keeps the policy", "`plans` shows one"]
     rows = []
@@ -77,7 +77,7 @@ def policies() -> str:
 
 
 def rules() -> str:
-    """Returns who gets a plan under locks, and the time that a rule costs."""
+    """Return who gets a plan under locks, and the time that a rule costs."""
     locks = json.loads((RESULTS / "locks.json").read_text(encoding="utf-8"))
     cost = json.loads((RESULTS / "rules.json").read_text(encoding="utf-8"))
     locked = locks["lines"][1:]
@@ -104,7 +104,7 @@ def rules() -> str:
 
 
 def _percent(share: float) -> str:
-    """Returns a percentage; "100%" only if the share is exactly 1."""
+    """Return a percentage; "100%" only if the share is exactly 1."""
     return "100%" if share == 1 else f"{min(100 * share, 99.99):.2f}%"
 
 

@@ -131,8 +131,7 @@ def compare(name: str, rows: int, seed: int, cutoff: float) -> dict[str, Any]:
     agree = {"plan": 0, "no plan": 0}
     wrong: list[Any] = []
     problem = method.problem_
-    known = (problem.classifier, problem.encoder, problem.cost)
-    trial = Enumeration(problem.ordered(people), method.planning_.observed, *known)
+    trial = Enumeration(problem.read(people), method.planning_.observed)
     found = trial.search(problem.rules, np.arange(len(people)))
     for i, plan in enumerate(plans):
         cost, tried = cheapest(h, schema, X, people.iloc[[i]])

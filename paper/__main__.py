@@ -27,7 +27,7 @@ BLOCKS = {
 
 
 def draw(size: Scale) -> None:
-    """Draws every picture whose results exist, except arrows and contours.
+    """Draw every picture whose results exist, except arrows and contours.
 
     `run_arrows` and `run_contours` draw those, because they need the fitted models.
     """

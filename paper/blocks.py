@@ -50,13 +50,13 @@ class Report:
         self.contours = read_lines(size.file("contours"))
 
     def results(self, *configs: str) -> Results:
-        """Returns the result lines of these configs, on every data set."""
+        """Return the result lines of these configs, on every data set."""
         return Results.read(
             *(path for config in configs for path in self.size.all_compared(config))
         )
 
     def blocks(self) -> dict[str, Block]:
-        """Returns the block of each name: a table, and its picture if the picture exists."""
+        """Return the block of each name: a table, and its picture if the picture exists."""
         made = {**self._summary(), **self._tables(), **self._differences()}
         return {name: partial(self._with_picture, name, make) for name, make in made.items()}
 
@@ -79,7 +79,7 @@ class Report:
         }
 
     def _verdicts(self, holds: bool | None) -> str:
-        """Returns the paper's claims with this verdict, then the targets of `genre`."""
+        """Return the paper's claims with this verdict, then the targets of `genre`."""
         seen = honesty.Evidence(self.main, self.settings, self.theory, self.contours)
         items = honesty.claims(seen, holds)
         if holds is not None:
@@ -87,7 +87,7 @@ class Report:
         return "\n".join(items) or "- Nothing."
 
     def _counts(self) -> str:
-        """Returns one line per table: how many published values lie outside our interval."""
+        """Return one line per table: how many published values lie outside our interval."""
         return "\n".join(
             f"- [{words[0].upper()}{words[1:]}](pages/{page}.md): "
             + honesty.counted(table, self._answers(table))
@@ -95,7 +95,7 @@ class Report:
         )
 
     def scale(self) -> str:
-        """Returns which seeds and how many people were run, and which runs failed."""
+        """Return which seeds and how many people were run, and which runs failed."""
         if not self.main and not self.settings:
             return "Nothing has been run yet: `make paper`."
         files = {name: self.results(name) for name in COMPARED}
@@ -150,7 +150,7 @@ class Report:
         return self.results(*tables.BESIDE[table][1])
 
     def on_others(self) -> str:
-        """Returns the robustness table of German credit and of the made loans."""
+        """Return the robustness table of German credit and of the made loans."""
         found = {
             words: targets.better_than_the_best_other(self.others, name).words
             for words, name in OTHERS.items()
@@ -163,7 +163,7 @@ class Report:
         return tables.robustness(self.others, OTHERS) + (paired if known else "")
 
     def plane(self) -> str:
-        """Returns the metrics of each method on each 2-D set."""
+        """Return the metrics of each method on each 2-D set."""
         rows = [
             [
                 f"`{line['method']}`",
@@ -178,7 +178,7 @@ class Report:
         return tables.markdown(["", "", "cost", "val", "lof", "score", "people"], rows, left=2)
 
     def densities(self) -> str:
-        """Returns how much mass of each density is valid and plausible, and what a draw costs."""
+        """Return how much mass of each density is valid and plausible, and what a draw costs."""
         rows = [
             [
                 line["dataset"],

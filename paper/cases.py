@@ -20,7 +20,7 @@ from genrecourse.evaluation.evaluate import Case
 
 
 def describe(name: str, seed: int) -> dict[str, Any]:
-    """Returns one result line: the numbers of the published tables for a data set and seed."""
+    """Return one result line: the numbers of the published tables for a data set and seed."""
     case, data = last.case(name, seed, nested=False), load_dataset(name, seed=seed)
     Z_train, Z_test = case.encoder.encode(data.X_train), case.encoder.encode(data.X_test)
     gold_train, gold_test = case.judge.probability(Z_train), case.judge.probability(Z_test)
@@ -63,7 +63,7 @@ def _quality(y: np.ndarray, scores: np.ndarray, decision: np.ndarray) -> dict[st
 
 
 def _drawn_test_labels(case: Case, gold_train: np.ndarray, gold_test: np.ndarray) -> np.ndarray:
-    """Returns the labels that `make_case` drew for the test rows; the case does not keep them.
+    """Return the labels that `make_case` drew for the test rows; the case does not keep them.
 
     They are drawn again from the same random stream. The assertion checks that the training labels
     are the same.

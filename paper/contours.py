@@ -33,13 +33,13 @@ class Unconditional:
     nobody: Tensor  # (1, d) the same x for every row
 
     def log_prob(self, F: np.ndarray) -> np.ndarray:
-        """Returns the log probability of each row: (n, d) -> (n,)."""
+        """Return the log probability of each row: (n, d) -> (n,)."""
         given = self.nobody.expand(len(F), -1)
         return np.asarray(self.density.log_prob(torch.as_tensor(F), given).numpy())
 
 
 def fit_unconditional(method: GenRe, F: np.ndarray, seed: int) -> Unconditional:
-    """Trains P on accepted rows F (n, d), with the sizes and the training of a fitted GenRe."""
+    """Train P on accepted rows F (n, d), with the sizes and the training of a fitted GenRe."""
     config = replace(method.net, encoder_layers=0, decoder_layers=2 * method.net.decoder_layers)
     density = _untrained(method, F, config, seed)
     model = Unconditional(density, torch.full((1, F.shape[1]), 0.5, dtype=torch.float64))
@@ -89,13 +89,13 @@ class Mass:
 
     @property
     def cells(self) -> np.ndarray:
-        """Returns the cells (K1 * K2, 2), in the order of p's rows."""
+        """Return the cells (K1 * K2, 2), in the order of p's rows."""
         a, b = np.meshgrid(*self.values, indexing="ij")
         return np.stack([a.reshape(-1), b.reshape(-1)], axis=1)
 
 
 def conditional_mass(method: GenRe, f: np.ndarray) -> Mass:
-    """Returns R_theta(. | x) for one person f (2,)."""
+    """Return R_theta(. | x) for one person f (2,)."""
     values = _bin_values(method.density_)
     cells = Mass(values, np.zeros(0)).cells
     given = torch.as_tensor(np.repeat(f[None], len(cells), axis=0))
@@ -104,7 +104,7 @@ def conditional_mass(method: GenRe, f: np.ndarray) -> Mass:
 
 
 def unconditional_mass(model: Unconditional) -> Mass:
-    """Returns P(. | favourable)."""
+    """Return P(. | favourable)."""
     values = _bin_values(model.density)
     log_p = model.log_prob(Mass(values, np.zeros(0)).cells)
     return Mass(values, np.exp(log_p).reshape(len(values[0]), -1))
@@ -116,7 +116,7 @@ def _bin_values(density: RecourseDensity) -> tuple[np.ndarray, np.ndarray]:
 
 
 def describe(mass: Mass, case: Case, f: np.ndarray) -> dict[str, float]:
-    """Returns what one draw gives on average: each metric weighted by the density."""
+    """Return what one draw gives on average: each metric weighted by the density."""
     Z = case.encoder.from_features(mass.cells)
     p = mass.p.reshape(-1)
     Z_x = np.repeat(case.encoder.from_features(f[None]), len(Z), axis=0)

@@ -25,7 +25,7 @@ def _place(value: Measured | None) -> Place:
 
 
 def _legend(figure: Figure, axes: Any, columns: int = 4) -> None:
-    """Draws one legend for all panels, above them."""
+    """Draw one legend for all panels, above them."""
     found: dict[str, Any] = {}
     for ax in np.ravel(axes):
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -45,7 +45,7 @@ def _panels(rows: int, columns: int, width: float, height: float, **options: Any
 
 
 def _n(results: Results, dataset: str) -> str:
-    """Returns "n = 200, seed 31"; n is a range if labels have different numbers of people."""
+    """Return "n = 200, seed 31"; n is a range if labels have different numbers of people."""
     lines = [line for line in results if line["dataset"] == dataset]
     seeds = sorted({line["seed"] for line in lines})
     counts = {
@@ -62,7 +62,7 @@ def _n(results: Results, dataset: str) -> str:
 
 
 def against_published(table: str, results: Results, metric: str = "score") -> Figure:
-    """Draws each row of a table: the published value hollow, ours with its interval."""
+    """Draw each row of a table: the published value hollow, ours with its interval."""
     names = [name for name in DATASETS if any(d == name for d, _, _ in published(table))]
     shown = {name: _series(table, name, BESIDE[table][0], results, metric) for name in names}
     labels, series = shown[names[0]]
@@ -92,7 +92,7 @@ def _cut_off(ax: Axes, series: Sequence[Dots]) -> None:
 def _series(
     table: str, name: str, rows: Sequence[Row], results: Results, metric: str
 ) -> tuple[list[str], list[Dots]]:
-    """Returns a row per published row, and a row per label without a published row."""
+    """Return a row per published row, and a row per label without a published row."""
 
     def place(label: str | None) -> Place:
         return _place(results.measured(label or "", DATASETS[name], metric))
@@ -127,7 +127,7 @@ def _series(
 
 
 def fraction(results: Results) -> Figure:
-    """Draws Score and the time to fit against the share of adult's training rows."""
+    """Draw Score and the time to fit against the share of adult's training rows."""
     figure, axes = _panels(1, 2, 9.0, 3.6)
     shares = [float(row.published.split("=")[1]) for row in tables.FRACTION if row.published]
     lines: dict[str, dict[str, list[Point]]] = {"score": {}, "time_s": {}}
@@ -158,7 +158,7 @@ def fraction(results: Results) -> Figure:
 
 
 def classifiers(cases: list[Line]) -> Figure:
-    """Draws the published quality of the gold classifier and of h, and ours."""
+    """Draw the published quality of the gold classifier and of h, and ours."""
     tables_ = {"gold_classifier": "random forest", "classifier_h": "MLP 10-10-10"}
     figure, axes = _panels(2, 3, 10.5, 5.4, sharex="row")
     for row, (table, method) in zip(axes, tables_.items(), strict=True):
@@ -198,7 +198,7 @@ def classifiers(cases: list[Line]) -> Figure:
 
 
 def lambdas(results: Results) -> Figure:
-    """Draws soft validity and LOF against -cost / d, with a point per lambda."""
+    """Draw soft validity and LOF against -cost / d, with a point per lambda."""
     n_features = {name: published("data")[name, "", "features"].mean for name in DATASETS}
     figure, axes = _panels(2, 3, 11.0, 6.2)
     for column, (name, ours) in enumerate(DATASETS.items()):
@@ -239,7 +239,7 @@ SAFETY_METRICS = {
 
 
 def safety(results: Results, lines: Mapping[str, Sequence[str]], alone: Sequence[str]) -> Figure:
-    """Draws Score, changes and robustness against cost, along each curve.
+    """Draw Score, changes and robustness against cost, along each curve.
 
     lines: the labels of a curve, in order; alone: methods with one setting only.
     """
@@ -273,7 +273,7 @@ def _against_cost(
 def side_by_side(
     results: Results, labels: Sequence[str], metrics: Mapping[str, str], title: str = ""
 ) -> Figure:
-    """Draws each metric of each method, with a column of panels per data set."""
+    """Draw each metric of each method, with a column of panels per data set."""
     shown = [x for x in labels if any(results.of(x, d) for d in DATASETS.values())]
     height = 0.9 + len(metrics) * (0.55 + 0.24 * len(shown))
     figure, axes = _panels(len(metrics), 3, 11.0, height, sharex="row")
@@ -293,7 +293,7 @@ def side_by_side(
 
 
 def plane(lines: list[Line], cases: Mapping[str, Case]) -> Figure:
-    """Draws an arrow from x to x_plus for each person; a row of panels per method."""
+    """Draw an arrow from x to x_plus for each person; a row of panels per method."""
     methods = list(dict.fromkeys(line["method"] for line in lines))
     sets = list(cases)
     figure, axes = _panels(len(methods), len(sets), 3.5 * len(sets), 3.1 * len(methods) + 0.4)
@@ -318,7 +318,7 @@ def plane(lines: list[Line], cases: Mapping[str, Case]) -> Figure:
 
 
 def contours(shown: list[tuple[Case, np.ndarray, list[Mass], Mass]]) -> Figure:
-    """Draws R_theta(x+|x) for some people and P(x|favourable), over each set's training rows."""
+    """Draw R_theta(x+|x) for some people and P(x|favourable), over each set's training rows."""
     width = max(len(masses) for _, _, masses, _ in shown) + 1
     figure, axes = _panels(len(shown), width, 3.6 * width, 3.3 * len(shown))
     for row, (case, people, masses, overall) in zip(axes, shown, strict=True):
@@ -346,7 +346,7 @@ def contours(shown: list[tuple[Case, np.ndarray, list[Mass], Mass]]) -> Figure:
 
 
 def theorems(lines: list[Line], f: str = "cost") -> Figure:
-    """Draws variance, bias and effective targets with their predictions, and the error."""
+    """Draw variance, bias and effective targets with their predictions, and the error."""
     figure, axes = _panels(1, 3, 13.0, 3.9)
     own = [line for line in lines if line["f"] == f]
     agree = [line for line in own if line["setting"] == own[0]["setting"]]

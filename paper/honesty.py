@@ -35,7 +35,7 @@ class Difference:
 
     @property
     def within_their_error(self) -> bool:
-        """Returns whether the sampling error of the 200 published people explains it."""
+        """Return whether the sampling error of the 200 published people explains it."""
         if not self.published.sd:  # not published, or 0 because all 200 outcomes are equal
             return False
         theirs = self.published.sd / math.sqrt(PUBLISHED_ROWS)
@@ -44,7 +44,7 @@ class Difference:
 
 
 def differences(table: str, results: Results) -> list[Difference]:
-    """Returns the published values of a table that lie outside our intervals."""
+    """Return the published values of a table that lie outside our intervals."""
     rows, _ = BESIDE[table]
     found = []
     for dataset in DATASETS:
@@ -65,7 +65,7 @@ def differences(table: str, results: Results) -> list[Difference]:
 
 
 def compared(table: str, results: Results) -> int:
-    """Returns the number of published values for which we have a value with an interval."""
+    """Return the number of published values for which we have a value with an interval."""
     rows, _ = BESIDE[table]
     values = [
         value_of(results, row.reproduces, dataset, metric)
@@ -83,7 +83,7 @@ def _reasons() -> list[dict[str, str]]:
 
 
 def reason(table: str, dataset: str, method: str) -> str:
-    """Returns the first reason that matches; the file lists specific reasons first."""
+    """Return the first reason that matches; the file lists specific reasons first."""
     for entry in _reasons():
         asked = {"table": table, "dataset": dataset, "method": method}
         if all(entry.get(key, "*") in ("*", value) for key, value in asked.items()):
@@ -92,7 +92,7 @@ def reason(table: str, dataset: str, method: str) -> str:
 
 
 def counted(table: str, results: Results) -> str:
-    """Returns one sentence: how many published values of a table lie outside our interval."""
+    """Return one sentence: how many published values of a table lie outside our interval."""
     n = compared(table, results)
     if n == 0:
         return "Nothing to compare yet."
@@ -100,7 +100,7 @@ def counted(table: str, results: Results) -> str:
 
 
 def listed(table: str, results: Results) -> str:
-    """Returns the differences of a table, one item per data set and method."""
+    """Return the differences of a table, one item per data set and method."""
     found = differences(table, results)
     lines = [counted(table, results)]
     if found:
@@ -302,7 +302,7 @@ CLAIMS = (
 
 
 def claims(seen: Evidence, holds: bool | None) -> list[str]:
-    """Returns one list item for each claim with this verdict (None: not known yet)."""
+    """Return one list item for each claim with this verdict (None: not known yet)."""
     verdicts = {claim: claim.check(seen) for claim in CLAIMS}
     return [
         f"- {claim.words}. Ours: {verdict.evidence} ([page](pages/{claim.page}.md))."

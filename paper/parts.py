@@ -33,7 +33,7 @@ def run_case(size: Scale, name: str, seed: int) -> None:
 
 
 def run_compared(name: str, size: Scale) -> None:
-    """Runs every comparison on a data set, seed by seed, so that each case is made only once."""
+    """Run every comparison on a data set, seed by seed, so that each case is made only once."""
     for seed in size.seeds:
         if name in DATASETS.values():
             run_case(size, name, seed)
@@ -55,7 +55,7 @@ def run_arrows(size: Scale) -> None:
 
 
 def run_missing_arrows(size: Scale) -> None:
-    """Runs the arrows unless the picture exists and shows every method of the library."""
+    """Run the arrows unless the picture exists and shows every method of the library."""
     found = {line["method"] for line in read_lines(size.file("arrows"))}
     if not (size.images / "arrows.png").is_file() or found != set(plane.methods()):
         run_arrows(size)
@@ -111,7 +111,7 @@ ALL: dict[str, Step] = {
 
 
 def run_all(size: Scale) -> None:
-    """Runs every part, one per core and with one thread each: faster than one part with many."""
+    """Run every part, one per core and with one thread each: faster than one part with many."""
     os.environ |= {"OMP_NUM_THREADS": "1", "TTY_COMPATIBLE": "0"}  # progress bars would overlap
     started = time.perf_counter()
     context = multiprocessing.get_context("spawn")

@@ -12,7 +12,7 @@ ROWS = 200
 
 
 def run(seed: int) -> list[Line]:
-    """Returns the share of people whose immutable features `tabsyn_svdd` changed, per data set."""
+    """Return the share of people whose immutable features `tabsyn_svdd` changed, per data set."""
     lines: list[Line] = []
     for name in DATASETS.values():
         case = make_case(name, seed, rows=ROWS)
@@ -26,7 +26,7 @@ def run(seed: int) -> list[Line]:
 
 
 def in_words(lines: list[Line]) -> str:
-    """Returns the shares as one sentence."""
+    """Return the shares as one sentence."""
     if not lines:
         return "How often `tabsyn_svdd` changes immutable features before they are pinned: not run."
     shares = [

@@ -39,7 +39,7 @@ SHOWN_PEOPLE = 2  # of a contour picture
 
 
 def _params(method: str, steps: int) -> dict[str, Any]:
-    """Returns short trainings: two features need few steps. Smaller networks get more `steps`."""
+    """Return short trainings: two features need few steps. Smaller networks get more `steps`."""
     if method in ("genre", "genre-paper"):
         return {"training": Training(steps=steps)}
     if method in ("revise", "cchvae", "cruds"):
@@ -57,7 +57,7 @@ def methods() -> list[str]:
 
 
 def arrows(made: dict[str, Case], steps: int) -> list[dict[str, Any]]:
-    """Returns a line per set and method: its metrics, and every x with its x_plus."""
+    """Return a line per set and method: its metrics, and every x with its x_plus."""
     lines = []
     for method in methods():
         for name, case in made.items():
@@ -90,7 +90,7 @@ Shown = tuple[Case, np.ndarray, list[Mass], Mass]
 
 
 def densities(made: dict[str, Case], steps: int) -> tuple[list[dict[str, Any]], list[Shown]]:
-    """Returns the averages over people for both densities on each set, and what to draw."""
+    """Return the averages over people for both densities on each set, and what to draw."""
     lines, shown = [], []
     for name in CONTOUR_SETS:
         case = made[name]

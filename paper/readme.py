@@ -23,13 +23,13 @@ BLOCK = re.compile(START.pattern + r"\n.*?<!-- /\1 -->", re.S)
 
 
 def pages(folder: Path = HERE) -> dict[str, str]:
-    """Returns the text of README.md and of each page of pages/, by its path in the folder."""
+    """Return the text of README.md and of each page of pages/, by its path in the folder."""
     paths = [folder / "README.md", *sorted((folder / "pages").glob("*.md"))]
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
 def filled(texts: Mapping[str, str], blocks: Mapping[str, Block]) -> dict[str, str]:
-    """Returns the pages with every block written again.
+    """Return the pages with every block written again.
 
     Exits if a block stands on no page or on two, so that no result can get lost.
     """
@@ -50,7 +50,7 @@ def filled(texts: Mapping[str, str], blocks: Mapping[str, Block]) -> dict[str, s
 
 
 def write(size: Scale) -> None:
-    """Writes the pages; those of a quick run go beside its results."""
+    """Write the pages; those of a quick run go beside its results."""
     folder = size.results if size.is_quick else HERE
     for path, text in filled(pages(), Report(size).blocks()).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)

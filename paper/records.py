@@ -34,7 +34,7 @@ class Published:
 
 @cache
 def published(table: str) -> dict[tuple[str, str, str], Published]:
-    """Returns the values of a table of published.csv by (data set, method, metric)."""
+    """Return the values of a table of published.csv by (data set, method, metric)."""
     return {
         (row["dataset"], row["method"], row["metric"]): Published(
             float(row["mean"]), float(row["std"]) if row["std"] else None
@@ -71,7 +71,7 @@ class Measured:
         return self.mean + self.half
 
     def excludes(self, value: float, rounding: float = 0.005) -> bool:
-        """Returns whether a published value, rounded to two decimals, lies outside the interval."""
+        """Return whether a published value, rounded to two decimals, lies outside the interval."""
         return not math.isnan(self.half) and abs(value - self.mean) > self.half + rounding
 
 
@@ -100,14 +100,14 @@ class Results:
         return (line for lines in self._lines.values() for line in lines)
 
     def of(self, label: str, dataset: str) -> list[Line]:
-        """Returns the lines of a label on a data set, one per seed."""
+        """Return the lines of a label on a data set, one per seed."""
         return self._lines.get((label, dataset), [])
 
     def labels(self) -> list[str]:
         return list(dict.fromkeys(label for label, _ in self._lines))
 
     def measured(self, label: str, dataset: str, metric: str) -> Measured | None:
-        """Returns the mean of a metric, or None if it was not run or does not apply."""
+        """Return the mean of a metric, or None if it was not run or does not apply."""
         lines = self.of(label, dataset)
         found = estimate(lines, metric)
         if found is None:
@@ -117,7 +117,7 @@ class Results:
         return Measured(found.mean, found.half, sd, found.n, found.seeds)
 
     def seconds(self, label: str, dataset: str, what: str = "fit") -> Measured | None:
-        """Returns the mean time over seeds, or None if there is no result."""
+        """Return the mean time over seeds, or None if there is no result."""
         lines = self.of(label, dataset)
         times = [line["seconds"][what] for line in lines if what in line.get("seconds", {})]
         if not times:
@@ -126,7 +126,7 @@ class Results:
         return Measured(found.mean, found.half, math.nan, len(times), len(times))
 
     def facts(self) -> str:
-        """Returns the seeds and the number of people per data set, in words."""
+        """Return the seeds and the number of people per data set, in words."""
         seeds = sorted({line["seed"] for line in self})
         people = {d: sum(line["n"] for line in self._of(d)) for d in self._datasets()}
         each = ", ".join(f"{n:,} on {name}" for name, n in people.items())
@@ -136,13 +136,13 @@ class Results:
         return list(dict.fromkeys(dataset for _, dataset in self._lines))
 
     def _of(self, dataset: str) -> list[Line]:
-        """Returns the lines of the label that has most seeds on a data set."""
+        """Return the lines of the label that has most seeds on a data set."""
         own = (v for (label, d), v in self._lines.items() if d == dataset and label != "accepted")
         return max(own, key=len)
 
 
 def pooled_sd(parts: list[dict[str, Any]]) -> float:
-    """Returns the standard deviation between all people, from the mean and sd of each seed."""
+    """Return the standard deviation between all people, from the mean and sd of each seed."""
     n = sum(part["n"] for part in parts)
     mean = sum(part["n"] * part["mean"] for part in parts) / n
     square = sum(part["n"] * (part["sd"] ** 2 + part["mean"] ** 2) for part in parts) / n

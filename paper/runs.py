@@ -60,23 +60,23 @@ class Scale:
         return self.name == "quick"
 
     def file(self, name: str) -> Path:
-        """Returns the results file of a part that is not a comparison."""
+        """Return the results file of a part that is not a comparison."""
         return self.results / f"{name}.jsonl"
 
     def compared(self, config: str, dataset: str) -> Path:
-        """Returns the results file of a config on a data set."""
+        """Return the results file of a config on a data set."""
         return self._folder(config) / f"{dataset}.jsonl"
 
     def all_compared(self, config: str) -> list[Path]:
         return sorted(self._folder(config).glob("*.jsonl"))
 
     def _folder(self, config: str) -> Path:
-        """Returns the folder of a config; a quick run shows the preset's full results."""
+        """Return the folder of a config; a quick run shows the preset's full results."""
         return (HERE / "results" if config == "preset" else self.results) / config
 
 
 def scale(name: str) -> Scale:
-    """Returns the scale "full" or "quick"."""
+    """Return the scale "full" or "quick"."""
     settings = read("protocol")[name]
     results, images = HERE / "results", HERE / "images"
     if name == "quick":
@@ -100,7 +100,7 @@ def read(config: str) -> dict[str, Any]:
 
 
 def economies(size: Scale) -> list[str]:
-    """Returns everything that a quick run leaves out, in words."""
+    """Return everything that a quick run leaves out, in words."""
     if not size.is_quick:
         return []
     more = [line for name in COMPARED for line in read(name)["quick"]["economies"]]
@@ -113,7 +113,7 @@ def economies(size: Scale) -> list[str]:
 
 
 def _fewer_datasets() -> list[str]:
-    """Returns the entries that a quick run has on some data sets only, or on none."""
+    """Return the entries that a quick run has on some data sets only, or on none."""
     fewer = [
         (f"`{label}` ({', '.join(spec['for'])})", spec["quick_datasets"])
         for name in COMPARED
@@ -128,7 +128,7 @@ def _fewer_datasets() -> list[str]:
 
 
 def entries(config: str, size: Scale, needed_by: str | None = None) -> dict[str, list[Entry]]:
-    """Returns the entries of each data set; `needed_by` keeps those of one table or figure."""
+    """Return the entries of each data set; `needed_by` keeps those of one table or figure."""
     settings = read(config)
     found: dict[str, list[Entry]] = {name: [] for name in settings["datasets"]}
     for label, spec in settings["entries"].items():
@@ -144,7 +144,7 @@ def entries(config: str, size: Scale, needed_by: str | None = None) -> dict[str,
 
 
 def exists(label: str, spec: Mapping[str, Any]) -> bool:
-    """Returns whether the library has the method and each parameter; if not, the row is absent."""
+    """Return whether the library has the method and each parameter; if not, the row is absent."""
     maker = METHODS.get(spec.get("method", label))
     if maker is None:
         return False
@@ -152,7 +152,7 @@ def exists(label: str, spec: Mapping[str, Any]) -> bool:
 
 
 def is_absent(label: str) -> bool:
-    """Returns whether the library lacks the method or a parameter of a label."""
+    """Return whether the library lacks the method or a parameter of a label."""
     for name in (*COMPARED, "preset"):
         spec = read(name)["entries"].get(label.split("/")[0])
         if spec is not None:
@@ -161,7 +161,7 @@ def is_absent(label: str) -> bool:
 
 
 def _quick_params(settings: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the parameters of a quick run: those of the entry, or those of the config."""
+    """Return the parameters of a quick run: those of the entry, or those of the config."""
     return spec.get("quick_params") or settings["quick"].get("params", {})
 
 
@@ -181,7 +181,7 @@ def _entry(label: str, spec: Mapping[str, Any], quick: Mapping[str, Any]) -> Ent
 
 
 def _record(kind: Any, name: str, value: Any) -> Any:
-    """Returns a table of TOML as the dataclass that the parameter takes."""
+    """Return a table of TOML as the dataclass that the parameter takes."""
     return kind._records[name](**value) if isinstance(value, dict) else value
 
 
@@ -193,14 +193,14 @@ def _class_of(maker: Any) -> Any:
 
 
 def run(config: str, size: Scale, needed_by: str | None = None) -> None:
-    """Runs the entries of a config that have no result, one seed after the other."""
+    """Run the entries of a config that have no result, one seed after the other."""
     for name in read(config)["datasets"]:
         for seed in seeds(config, size):
             run_at(config, size, name, seed, needed_by)
 
 
 def run_at(config: str, size: Scale, name: str, seed: int, needed_by: str | None = None) -> None:
-    """Runs a config on one data set and seed; does nothing if the config does not have them."""
+    """Run a config on one data set and seed; do nothing if the config does not have them."""
     settings, file = read(config), size.compared(config, name)
     listed = entries(config, size, needed_by).get(name, [])
     if seed not in seeds(config, size):
@@ -223,7 +223,7 @@ def seeds(config: str, size: Scale) -> list[int]:
 def _by_rows(
     settings: Mapping[str, Any], listed: list[Entry], place: int, size: Scale
 ) -> dict[int | None, list[Entry]]:
-    """Returns the entries to run on the seed at this place, grouped by their number of people.
+    """Return the entries to run on the seed at this place, grouped by their number of people.
 
     A slow entry may have fewer `seeds` and `rows` than the others.
     """

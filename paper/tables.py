@@ -137,7 +137,7 @@ def people(value: Measured | Interval | None) -> str:
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Returns a Markdown table; the first `left` columns are text, the others numbers."""
+    """Return a Markdown table; the first `left` columns are text, the others numbers."""
     rule = ["---"] * left + ["---:"] * (len(head) - left)
     lines = [head, rule, *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -147,7 +147,7 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) 
 
 
 def beside_published(table: str, results: Results, show_sd: bool = True) -> str:
-    """Returns one table per data set for a table of published.csv."""
+    """Return one table per data set for a table of published.csv."""
     rows, _ = BESIDE[table]
     names = [name for name in DATASETS if any(d == name for d, _, _ in published(table))]
     return "\n\n".join(
@@ -188,7 +188,7 @@ def _cells(
 
 
 def value_of(results: Results, label: str, name: str, metric: str) -> Measured | None:
-    """Returns our value; `name` is the paper's name of a data set."""
+    """Return our value; `name` is the paper's name of a data set."""
     if metric == "time_s":
         return results.seconds(label, DATASETS[name])
     return results.measured(label, DATASETS[name], metric)
@@ -202,7 +202,7 @@ def status(label: str) -> str:
 
 
 def headline(results: Results, with_reproduction: bool = False) -> str:
-    """Returns the Score of five rows: GenRe as published, ours, the best baseline of the paper,
+    """Return the Score of five rows: GenRe as published, ours, the best baseline of the paper,
     refined neighbours and the ceiling; `with_reproduction` adds `genre-paper`."""
     scores = [published("main")[name, "GenRe", "score"].mean for name in DATASETS]
     rows = [["GenRe as published (200 people)", *(f"{score:.2f}" for score in scores)]]
@@ -221,7 +221,7 @@ def headline(results: Results, with_reproduction: bool = False) -> str:
 
 
 def _headline_cell(results: Results, label: str | None, dataset: str) -> str:
-    """Returns the Score of a label; without a label that of the best baseline, with its name."""
+    """Return the Score of a label; without a label that of the best baseline, with its name."""
     if label is not None:
         return our_cell(results.measured(label, dataset, "score"), sd=False) or NOT_RUN
     best = best_of(results, dataset, paper_baselines())
@@ -231,13 +231,13 @@ def _headline_cell(results: Results, label: str | None, dataset: str) -> str:
 
 
 def paper_baselines() -> list[str]:
-    """Returns our labels of the methods that the paper compares GenRe with."""
+    """Return our labels of the methods that the paper compares GenRe with."""
     rows = (*TABLE_1, *NNR_ROWS, *TABSYN)
     return [row.reproduces for row in rows if row.reproduces and row.published != "GenRe"]
 
 
 def best_of(results: Results, dataset: str, labels: Sequence[str]) -> str | None:
-    """Returns the label with the highest mean Score, or None if none has a result."""
+    """Return the label with the highest mean Score, or None if none has a result."""
     scores = {label: results.measured(label, dataset, "score") for label in labels}
     known = {label: value.mean for label, value in scores.items() if value is not None}
     return max(known, key=lambda label: known[label]) if known else None
@@ -267,7 +267,7 @@ CLASSIFIER_COLUMNS = {
 
 
 def data(cases: list[Line]) -> str:
-    """Returns the counts of the data; positive and negative are outcomes of training rows."""
+    """Return the counts of the data; positive and negative are outcomes of training rows."""
     return _case_table("data", "", DATA_COLUMNS, cases)
 
 
@@ -342,7 +342,7 @@ NO_METHODS = ("ceiling", "accepted")
 
 
 def robustness(results: Results, datasets: Mapping[str, str] = DATASETS) -> str:
-    """Returns Score, the metrics that it ignores, and the difference to the best other method."""
+    """Return Score, the metrics that it ignores, and the difference to the best other method."""
     columns = {"score": "Score", "cost": "cost", "val": "val", "lof": "LOF"} | ROBUSTNESS
     parts = []
     for name, ours in datasets.items():
@@ -352,7 +352,7 @@ def robustness(results: Results, datasets: Mapping[str, str] = DATASETS) -> str:
 
 
 def witnesses(results: Results) -> str:
-    """Returns the metrics of other judges than the gold judge, for methods and accepted rows."""
+    """Return the metrics of other judges than the gold judge, for methods and accepted rows."""
     return "\n\n".join(
         f"**{name}**\n\n{_by_label(results, ours, WITNESSES)}" for name, ours in DATASETS.items()
     )
@@ -383,7 +383,7 @@ def _distinct(lines: list[Line]) -> str:
 
 
 def others(results: Results) -> list[str]:
-    """Returns every method except `genre`; variants (a label with "," or "/") are left out."""
+    """Return every method except `genre`; variants (a label with "," or "/") are left out."""
     return [
         label
         for label in results.labels()
@@ -392,12 +392,12 @@ def others(results: Results) -> list[str]:
 
 
 def best_other(results: Results, dataset: str) -> str | None:
-    """Returns the method with the highest Score; `genre` and variants are left out."""
+    """Return the method with the highest Score; `genre` and variants are left out."""
     return best_of(results, dataset, others(results))
 
 
 def paired(results: Results) -> str:
-    """Returns genre's Score minus that of each other method, on people that both answered."""
+    """Return genre's Score minus that of each other method, on people that both answered."""
     rows = []
     for label in others(results):
         found = {
@@ -414,7 +414,7 @@ def paired(results: Results) -> str:
 
 
 def _paired(results: Results, dataset: str) -> str:
-    """Returns genre's Score minus that of the best other method, on the same people."""
+    """Return genre's Score minus that of the best other method, on the same people."""
     best = best_other(results, dataset)
     if best is None or not results.of("genre", dataset):
         return f"Paired difference: {NOT_RUN}."
@@ -439,14 +439,14 @@ ABLATION = {
 
 
 def ablation_labels() -> list[str]:
-    """Returns `genre`, its variants with one part removed, `genre-paper`, nearest neighbours."""
+    """Return `genre`, its variants with one part removed, `genre-paper`, nearest neighbours."""
     labels = [label for label, spec in read("main")["entries"].items() if "ablation" in spec["for"]]
     last = [label for label in ("genre-paper", *NNR_OURS) if label in labels]
     return ["genre", *(x for x in labels if x not in ("genre", *last)), *last]
 
 
 def ablation(results: Results) -> str:
-    """Returns the metrics of GenRe with one part removed at a time."""
+    """Return the metrics of GenRe with one part removed at a time."""
     parts = []
     for name, ours in DATASETS.items():
         rows = []
@@ -467,7 +467,7 @@ def ablation(results: Results) -> str:
 
 
 def preset(results: Results) -> str:
-    """Returns the metrics of the paper's own net size and training, next to the published ones."""
+    """Return the metrics of the paper's own net size and training, next to the published ones."""
     if not results:
         return f"The preset: {NOT_RUN}."
     rows = [
@@ -488,7 +488,7 @@ def preset(results: Results) -> str:
 
 
 def safety(results: Results, curves: dict[str, list[str]]) -> str:
-    """Returns the numbers of the picture "cheaper against safer"."""
+    """Return the numbers of the picture "cheaper against safer"."""
     points = [label for labels in curves.values() for label in labels]
     alone = [x for x in ("genre-paper", "nnr-dplus", *NNR_OURS) if x not in points]
     columns = {"score": "Score", "changes": "changes", "cost": "cost"} | {
@@ -508,7 +508,7 @@ def safety(results: Results, curves: dict[str, list[str]]) -> str:
 
 
 def lambdas(results: Results) -> str:
-    """Returns the numbers of the lambda figure: cost, soft validity and LOF for each lambda."""
+    """Return the numbers of the lambda figure: cost, soft validity and LOF for each lambda."""
     rows = []
     for name, ours in DATASETS.items():
         for label, points in LAMBDA_LINES.items():
@@ -535,7 +535,7 @@ LAMBDA_LINES = {
 
 
 def theorems(lines: list[Line]) -> str:
-    """Returns E_Q against E_R for each N+, with the prediction of importance sampling theory."""
+    """Return E_Q against E_R for each N+, with the prediction of importance sampling theory."""
     if not lines:
         return f"The theorems: {NOT_RUN}."
     kept = [line for line in lines if line["setting"] == theory.SETTINGS[0].label]

@@ -67,7 +67,7 @@ def noise(results: Results, name: str) -> Outcome:
 
 
 def better_than_the_best_other(results: Results, name: str) -> Outcome:
-    """Returns whether `genre` has a higher Score than the best other method.
+    """Return whether `genre` has a higher Score than the best other method.
 
     name: the paper's name of a data set, or ours if the paper does not use it.
     """
@@ -96,7 +96,7 @@ WORDS = {True: "met: ", False: "**missed**: ", None: ""}
 
 
 def table(results: Results) -> str:
-    """Returns a row per target and a column per data set."""
+    """Return a row per target and a column per data set."""
     if not results.labels():
         return "Targets: not run."
     rows = []
@@ -107,7 +107,7 @@ def table(results: Results) -> str:
 
 
 def listed(results: Results, met: bool) -> list[str]:
-    """Returns list items: all targets that are met in one item, or one item per missed target."""
+    """Return list items: all targets that are met in one item, or one item per missed target."""
     found = {
         words: {name: o for name in DATASETS if (o := target(results, name)).met is met}
         for words, target in TARGETS.items()

@@ -51,7 +51,7 @@ class KnownR:
 
     @property
     def functions(self) -> dict[str, tuple[Function, Function]]:
-        """Returns pairs f1, f2 with f(x+) = f1(x+_1) + f2(x+_2), so that the moments factor too."""
+        """Return pairs f1, f2 with f(x+) = f1(x+_1) + f2(x+_2), so that the moments factor too."""
         a, b = self.x
         return {
             "first feature": (lambda v: v, zero),
@@ -60,7 +60,7 @@ class KnownR:
         }
 
     def expectation(self, f1: Function, f2: Function, power: int = 0, square: bool = False) -> Any:
-        """Returns E[w^power * f] or E[w^power * f^2] over valid people of P; w = exp(-lam * C)."""
+        """Return E[w^power * f] or E[w^power * f^2] over valid people of P; w = exp(-lam * C)."""
         whole = self._integral(0, np.ones_like, 0)
         ones = [self._integral(j, np.ones_like, power) for j in (0, 1)]
         first = [self._integral(j, f, power) for j, f in enumerate((f1, f2))]
@@ -83,7 +83,7 @@ class KnownR:
         return float(quad(weighted, low, high, points=kinks, limit=200)[0])
 
     def truth(self, name: str) -> dict[str, float]:
-        """Returns E_R[f], and the predictions of importance sampling theory for E_Q, times N+."""
+        """Return E_R[f], and the predictions of importance sampling theory for E_Q, times N+."""
         f1, f2 = self.functions[name]
         weight = self.expectation(np.ones_like, zero, 1)
         mu = self.expectation(f1, f2, 1) / weight
@@ -103,7 +103,7 @@ class KnownR:
         }
 
     def draw(self, n: int, bar: float, rng: np.random.Generator) -> np.ndarray:
-        """Returns (n, 2) people from P whom a classifier with this threshold accepts."""
+        """Return (n, 2) people from P whom a classifier with this threshold accepts."""
         low = norm.cdf(bar, self.mean[0], self.sd[0])
         u = np.stack([rng.uniform(low, 1, n), rng.random(n)], axis=1)
         return np.asarray(norm.ppf(u, self.mean, self.sd))
@@ -112,7 +112,7 @@ class KnownR:
 def estimate(
     known: KnownR, people: np.ndarray, top_k: int | None = None
 ) -> tuple[dict[str, float], float]:
-    """Returns E_Q[f] of each function and the effective number of targets, from N+ people."""
+    """Return E_Q[f] of each function and the effective number of targets, from N+ people."""
     costs = torch.as_tensor(np.abs(people - np.array(known.x)).sum(axis=1))
     q = q_weights(costs, known.lam).numpy()
     if top_k is not None and top_k < len(q):
@@ -142,7 +142,7 @@ SETTINGS = (
 
 
 def run(repeats: int, seed: int = 0, sizes: tuple[int, ...] = SIZES) -> list[dict[str, Any]]:
-    """Returns a line per setting, N+ and function: bias and variance of E_Q around E_R."""
+    """Return a line per setting, N+ and function: bias and variance of E_Q around E_R."""
     known, lines = KnownR(), []
     truth = {name: known.truth(name) for name in known.functions}
     for setting in SETTINGS:
@@ -190,6 +190,6 @@ def _line(
 
 
 def slope(lines: list[dict[str, Any]], what: str) -> float:
-    """Returns the slope of log |what| against log N+: -1 if it falls as 1 / N+."""
+    """Return the slope of log |what| against log N+: -1 if it falls as 1 / N+."""
     n = np.log([line["n_plus"] for line in lines])
     return float(np.polyfit(n, np.log(np.abs([line[what] for line in lines])), 1)[0])

@@ -48,7 +48,7 @@ def is_set_in_init(attribute: griffe.Attribute) -> bool:
 
 
 def names_of(obj: griffe.Object) -> set[str]:
-    """Returns the names that a docstring may explain: parameters, and members of a class."""
+    """Return the names that a docstring may explain: parameters, and members of a class."""
     names = set(obj.members) if obj.is_class else set()
     function = obj.members.get("__init__") if obj.is_class else obj
     if isinstance(function, griffe.Function):
@@ -57,7 +57,7 @@ def names_of(obj: griffe.Object) -> set[str]:
 
 
 def comment_of(obj: griffe.Object) -> str:
-    """Returns the comment at the end of an attribute's line, or an empty string.
+    """Return the comment at the end of an attribute's line, or an empty string.
 
     A value of several lines is left out: its comments are about its parts.
     """
@@ -67,7 +67,7 @@ def comment_of(obj: griffe.Object) -> str:
 
 
 def to_markdown(text: str, names: set[str]) -> str:
-    """Returns the docstring with examples as code blocks and named lines as a list."""
+    """Return the docstring with examples as code blocks and named lines as a list."""
     lines: list[str] = []
     example_indent: str | None = None  # None: not inside an example
     for line in [*UNDERLINED.sub(r"**\1**", text).splitlines(), ""]:
@@ -91,6 +91,6 @@ def to_markdown(text: str, names: set[str]) -> str:
 
 
 def start_block(lines: list[str]) -> None:
-    """Adds the empty line that Markdown needs before a block."""
+    """Add the empty line that Markdown needs before a block."""
     if lines and lines[-1].strip():
         lines.append("")

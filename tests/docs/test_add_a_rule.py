@@ -34,7 +34,7 @@ def applied(folder: Path) -> set[str]:
 
 
 def inserted(text: str, block: str, anchor: str, *, above: bool) -> str:
-    """Returns the text with a block beside the one line that starts with `anchor`, indented
+    """Return the text with a block beside the one line that starts with `anchor`, indented
     alike."""
     lines = text.splitlines(keepends=True)
     (place,) = [i for i, line in enumerate(lines) if line.lstrip().startswith(anchor)]

@@ -37,10 +37,13 @@ ENCODER = TableEncoder(SCHEMA).fit(TABLE)
 RULES = RuleBook.of_schema(ENCODER)
 X = (2, "f", 1, "y", 0.6)  # a, b and d hold values that nobody else has
 STREAMS = 300  # independent sets of particles
+# Hard cases draw every stream again with 1024 particles, so they have fewer streams: 6,400 draws of
+# 60 states differ from the posterior by 0.018 by chance, and the tests allow 0.05.
+FEW_STREAMS, HARD = 100, ("equal", "all at once")
 
 
 def untrained(strength: float, seed: int = 0, keep: bool = True) -> RecourseDensity:
-    """A random net; the stronger, the more each feature hangs on those before it."""
+    """A random net; the stronger, the more each feature depends on those before it."""
     F = ENCODER.features(TABLE)
     decoded = np.flatnonzero(~RULES.immutable)
     is_number = np.array([not f.is_category for f in SCHEMA])
@@ -104,8 +107,8 @@ def variation(found: Array, expected: dict[Any, float]) -> float:
     return 0.5 * sum(abs(seen.get(k, 0.0) - expected.get(k, 0.0)) for k in {*seen, *expected})
 
 
-def drawn(density: RecourseDensity, rules: Any, n: int = 64, x: tuple[Any, ...] = X) -> Array:
-    F, request = request_of(rules, x, STREAMS)
+def drawn(density: RecourseDensity, rules: Any, n: int = 64, streams: int = STREAMS) -> Array:
+    F, request = request_of(rules, n=streams)
     draws = sample_constrained(density, F, n, request, temperature=1.0, noise=Streams(0))
     return draws.F
 
@@ -139,8 +142,9 @@ PLAIN_BINS = untrained(4.0, keep=False)
 
 @pytest.mark.parametrize("name", CASES)
 def test_draws_follow_the_exact_posterior(name: str) -> None:
-    """The decoding order is the trained one, whatever the rules speak of."""
-    found = drawn(STRONG, CASES[name]).reshape(-1, len(SCHEMA))
+    """The decoding order is the trained one, whichever features the rules name."""
+    streams = FEW_STREAMS if name in HARD else STREAMS
+    found = drawn(STRONG, CASES[name], streams=streams).reshape(-1, len(SCHEMA))
     assert variation(found, posterior(STRONG, CASES[name])) < 0.05
 
 

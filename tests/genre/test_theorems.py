@@ -24,9 +24,9 @@ from tests.support.equations import N_BINS
 KNOWN_LAM, KNOWN_X = 2.0, np.array([0.3, 0.4])
 
 
-def _known_encoder() -> TableEncoder:
-    schema = Schema(features=(Feature(name="x1", kind="number"), Feature(name="x2", kind="number")))
-    return TableEncoder(schema).fit(pd.DataFrame({"x1": [0.0, 1.0], "x2": [0.0, 1.0]}))
+SCHEMA = Schema(features=(Feature(name="x1", kind="number"), Feature(name="x2", kind="number")))
+ENCODER = TableEncoder(SCHEMA).fit(pd.DataFrame({"x1": [0.0, 1.0], "x2": [0.0, 1.0]}))
+RULES, COST = RuleBook.of_schema(ENCODER), Cost(ENCODER)
 
 
 def _accepted(n: int, rng: np.random.Generator, cut: float = 1.0) -> np.ndarray:
@@ -57,12 +57,11 @@ def _expected_under_r() -> np.ndarray:
     return total / mass
 
 
-def _expected_under_q(rows: np.ndarray, encoder: TableEncoder) -> np.ndarray:
+def _expected_under_q(rows: np.ndarray) -> np.ndarray:
     """E_Q of (x1, x2, C), by the library."""
-    rules = RuleBook.of_schema(encoder)
-    targets = make_targets(rows, rows, rules, N_BINS)
+    targets = make_targets(rows, rows, RULES, N_BINS)
     x = KNOWN_X[None, :]
-    ((_, members, costs),) = cost_blocks(x, x, targets, rules, Cost(encoder))
+    ((_, members, costs),) = cost_blocks(x, x, targets, RULES, COST)
     q = q_weights(costs, KNOWN_LAM)[0].numpy()
     return np.array([*(q @ rows[members]), q @ costs[0].numpy()])
 
@@ -74,25 +73,25 @@ def one_large_block(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("one_large_block")
 def test_theorem_1_q_estimates_r_where_h_is_right() -> None:
-    encoder, rng, truth = _known_encoder(), np.random.default_rng(0), _expected_under_r()
-    right = np.array([_expected_under_q(_accepted(20_000, rng), encoder) for _ in range(20)])
+    rng, truth = np.random.default_rng(0), _expected_under_r()
+    right = np.array([_expected_under_q(_accepted(20_000, rng)) for _ in range(20)])
     error = right.std(axis=0, ddof=1) / math.sqrt(len(right))
     assert (np.abs(right.mean(axis=0) - truth) < 4 * error).all()
     assert (np.abs(right.mean(axis=0) - truth) < 0.002).all()
     # and where h disagrees with P(y+ | x) > 0.5 no number of rows helps: the theorem's condition
-    wrong = _expected_under_q(_accepted(100_000, rng, cut=0.8), encoder)
+    wrong = _expected_under_q(_accepted(100_000, rng, cut=0.8))
     assert (np.abs(wrong - truth) > 0.02).all()
 
 
 @pytest.mark.usefixtures("one_large_block")
 def test_theorem_2_the_squared_error_falls_as_one_over_the_targets() -> None:
     """... and so the norm itself falls as N+^(-1/2), not as 1/N+ as the paper words it."""
-    encoder, rng, truth = _known_encoder(), np.random.default_rng(0), _expected_under_r()[:2]
+    rng, truth = np.random.default_rng(0), _expected_under_r()[:2]
     sizes, replicates = np.array([50, 100, 200, 400, 800, 1600, 3200]), 300
     squared = np.array(
         [
             [
-                ((_expected_under_q(_accepted(n, rng), encoder)[:2] - truth) ** 2).sum()
+                ((_expected_under_q(_accepted(n, rng))[:2] - truth) ** 2).sum()
                 for _ in range(replicates)
             ]
             for n in sizes

@@ -412,7 +412,7 @@ def german() -> Dataset:
 
 
 def helped(method: Method, X: pd.DataFrame, y: Any, people: pd.DataFrame) -> float:
-    """Fits, and gives the share of rejected people whom h accepts afterwards, by h itself."""
+    """Fit, and gives the share of rejected people whom h accepts afterwards, by h itself."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*left out of training")
         method.fit(X, y)

@@ -17,7 +17,7 @@ from genrecourse.table.cost import Cost
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.refine import refine
 from tests.support.toys import read_loans
-from tests.trust.test_refine import ENCODER, _Known
+from tests.support.verifiers import ENCODER, StatedVerifier
 
 PEOPLE_RULES: list[Any] = [
     {"lock": "debt"},
@@ -167,5 +167,5 @@ def test_refining_puts_nothing_back_that_a_relation_forbids() -> None:
     for rule, expected in cases.items():
         request = request_book({"relations": rule}, RuleBook.of_schema(ENCODER), table)
         always = lambda Z: np.ones(len(Z))  # noqa: E731
-        found = refine(x, x_plus, _Known(), always, ENCODER, Cost(ENCODER), 0.5, request)
+        found = refine(x, x_plus, StatedVerifier(), always, ENCODER, Cost(ENCODER), 0.5, request)
         assert found[0].tolist() == expected, rule

@@ -196,8 +196,7 @@ def test_the_gate_lets_through_only_what_h_accepts_within_the_rules() -> None:
     people = people.assign(job="a")
     problem = method.problem_
     gate = PlanChecker(
-        people,
-        problem,
+        problem.read(people),
         method.planning_.observed,
         problem.rules,
         lambda: relaxed_rules(problem.rules),

@@ -50,7 +50,7 @@ def roles(X: pd.DataFrame) -> Schema:
 
 
 def score(X: pd.DataFrame) -> np.ndarray:
-    """Reads the ratio, never debt and income themselves; age helps a little."""
+    """Read the ratio, never debt and income themselves; age helps a little."""
     logit = 2.0 * (0.45 - X["ratio"]) + 0.05 * (X["hours"] - 38) + 0.02 * (X["age"] - 30)
     return np.asarray(1 / (1 + np.exp(-logit.to_numpy(dtype=float))))
 

@@ -381,12 +381,14 @@ def credit_score(X: pd.DataFrame) -> np.ndarray:
 
 
 def credit_genre(**params: Any) -> GenRe:
+    """The paper's method, without a verifier: no refining, and a choice by likelihood."""
     X, _ = credit()
     settings: dict[str, Any] = {
         "gamma": 0.7,
         "temperature": 1.0,
         "margin": 0.5,
         "clean": False,
+        "refine": False,
         "select": "likelihood",
         "n_bins": 10,
         "n_draws": 8,

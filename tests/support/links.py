@@ -9,12 +9,12 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def dead_links(page: Path) -> list[str]:
-    """Returns the links of a page to a file or a heading that does not exist."""
+    """Return the links of a page to a file or a heading that does not exist."""
     return [link for link in local_links(page) if not _leads_somewhere(page, link)]
 
 
 def local_links(page: Path) -> list[str]:
-    """Returns the links of a page to other files of the repository, or to its own headings."""
+    """Return the links of a page to other files of the repository, or to its own headings."""
     found = LINK.findall(page.read_text(encoding="utf-8"))
     return [link for link in found if not link.startswith(("http://", "https://", "mailto:"))]
 

@@ -5,51 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from genrecourse.table.cost import Cost
-from genrecourse.table.encoding import TableEncoder
-from genrecourse.table.schema import Feature, Schema
 from genrecourse.trust.refine import GIVE, fewest, refine
-from genrecourse.trust.verifier import Thresholds, Verifier
+from genrecourse.trust.verifier import Thresholds
+from tests.support.verifiers import ENCODER, N, StatedVerifier
 
-N = 3  # numbers, then a category
-NUMBERS = [Feature(name=f"x{j}", kind="number") for j in range(N)]
-LEVELS = Feature(name="c", kind="category", categories=("a", "b"))
-SCHEMA = Schema(features=(*NUMBERS, LEVELS))
-TABLE = pd.DataFrame({f"x{j}": [0.0, 1.0] for j in range(N)} | {"c": ["a", "b"]})
-ENCODER = TableEncoder(SCHEMA).fit(TABLE)
 COST = Cost(ENCODER)
 X = np.zeros((1, N + 1))
 
 
-class _Known(Verifier):
-    """Every measure is 1, but for the one that is written down as a function of the row."""
-
-    def __init__(self, **measures: Any):
-        super().__init__()
-        self.known = measures
-
-    def _say(self, name: str, Z: np.ndarray) -> np.ndarray:
-        return np.asarray(self.known.get(name, lambda Z: np.ones(len(Z)))(Z), dtype=float)
-
-    def probability(self, Z: np.ndarray, confidence: np.ndarray) -> np.ndarray:
-        return self._say("probability", Z)
-
-    def robust(self, Z: np.ndarray) -> np.ndarray:
-        return self._say("robust", Z)
-
-    def steady(self, Z: np.ndarray) -> np.ndarray:
-        return self._say("steady", Z)
-
-    def inlier(self, Z: np.ndarray) -> np.ndarray:
-        return self._say("inlier", Z)
-
-
 def _refined(x_plus: list[float], confidence: Any = None, safety: float = 0.5, **known: Any) -> Any:
     h = confidence or (lambda Z: np.ones(len(Z)))
-    found = refine(X, np.array([x_plus]), _Known(**known), h, ENCODER, COST, safety)
+    found = refine(X, np.array([x_plus]), StatedVerifier(**known), h, ENCODER, COST, safety)
     return found[0].tolist()
 
 
@@ -99,7 +68,7 @@ def test_safety_raises_the_bars() -> None:
 
 
 def test_nobody_to_refine() -> None:
-    assert refine(X[:0], X[:0], _Known(), np.ones, ENCODER, COST, 0.5).shape == (0, N + 1)
+    assert refine(X[:0], X[:0], StatedVerifier(), np.ones, ENCODER, COST, 0.5).shape == (0, N + 1)
 
 
 # ---- the fewest changes -------------------------------------------------------------------------
@@ -109,7 +78,7 @@ def _fewest(x_plus: list[float], h: Any = None, feasible: Any = None, **known: A
     found = fewest(
         X,
         np.array([x_plus]),
-        _Known(**known),
+        StatedVerifier(**known),
         h or (lambda Z: np.ones(len(Z))),
         ENCODER,
         COST,

@@ -24,7 +24,7 @@ class DatasetSummary:
 
 
 def describe_methods() -> dict[str, str]:
-    """Returns a line about each method, by its name in METHODS.
+    """Return a line about each method, by its name in METHODS.
 
     >>> sorted(describe_methods()) == sorted(METHODS)
     True
@@ -39,7 +39,7 @@ def describe_methods() -> dict[str, str]:
 
 
 def describe_datasets() -> list[DatasetSummary]:
-    """Returns a summary of each data set. Nothing is downloaded.
+    """Return a summary of each data set. Nothing is downloaded.
 
     >>> [each.name for each in describe_datasets()] == list(DATASETS)
     True

@@ -71,7 +71,7 @@ class LearningTask:
     warnings: tuple[str, ...] = ()
 
     def learn(self, *, progress: bool = False) -> Learned:
-        """Returns the fitted service. progress: show a bar, if the method has one."""
+        """Return the fitted service. progress: show a bar, if the method has one."""
         method = self.method
         if "progress" in method.get_params():
             method.set_params(progress=progress)
@@ -105,7 +105,7 @@ def prepare(
     method: str = "genre",
     random_state: int = 0,
 ) -> LearningTask:
-    """Returns a checked task: a table, the outcomes in it, and a method that is not fitted yet.
+    """Return a checked task: a table, the outcomes in it, and a method that is not fitted yet.
 
     table, schema, policy: objects, or files that hold them.
     target: the column with the outcome; None: the one that the policy names.
@@ -123,29 +123,29 @@ def prepare(
     """
     maker = _maker(method)
     favourable, immutable, drop = map(_listed, (favourable, immutable, drop))
-    said = None if policy is None else read_policy(policy)
-    if said is not None:
+    known_policy = None if policy is None else read_policy(policy)
+    if known_policy is not None:
         stated = (favourable, schema, immutable, cutoff, score_range)
         names = ("favourable", "schema", "immutable", "cutoff", "score_range")
         _refuse_stated(dict(zip(names, stated, strict=True)))
     given = Schema.load(Path(schema)) if isinstance(schema, str | os.PathLike) else schema
     whole = _table(table, given)
-    target = _target_name(target, said)
+    target = _target_name(target, known_policy)
     y = outcomes(whole, target)
     X = without_columns(whole, [*drop, target])
-    found = said.schema(X) if said else given or Schema.infer(X)
+    found = known_policy.schema(X) if known_policy else given or Schema.infer(X)
     for name in immutable:
         found = found.with_feature(name, role="immutable")
     warnings: list[str] = []
     if given is None:  # a schema that was given has been looked at
-        warnings = said.lint(X) if said else found.lint(X)
-    h = _classifier(classifier, favourable, cutoff, score_range, y, said)
+        warnings = known_policy.lint(X) if known_policy else found.lint(X)
+    h = _classifier(classifier, favourable, cutoff, score_range, y, known_policy)
     unfitted = maker(h, found, random_state=random_state)
-    return LearningTask(unfitted, X, y, said, tuple(warnings))
+    return LearningTask(unfitted, X, y, known_policy, tuple(warnings))
 
 
 def without_columns(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Returns the table without some columns, which must be there; others must be left.
+    """Return the table without some columns, which must be there; others must be left.
 
     >>> table = pd.DataFrame({"id": [1, 2], "income": [10.0, 20.0]})
     >>> list(without_columns(table, ["id"]).columns)
@@ -162,7 +162,7 @@ def without_columns(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def outcomes(table: pd.DataFrame, target: str) -> pd.Series:
-    """Returns the column of outcomes, which must be complete and have two values or more.
+    """Return the column of outcomes, which must be complete and have two values or more.
 
     >>> table = pd.DataFrame({"income": [10.0, 20.0], "repaid": ["no", "yes"]})
     >>> outcomes(table, "repaid").tolist()
@@ -209,7 +209,7 @@ def _maker(name: str) -> Any:
 
 
 def _listed(values: Any) -> list[Any]:
-    """Returns several values as a list; one value alone, such as a name, as a list of one."""
+    """Return several values as a list; one value alone, such as a name, as a list of one."""
     single = isinstance(values, str) or not isinstance(values, Iterable)
     return [values] if single else list(values)
 
@@ -236,7 +236,7 @@ def _target_name(target: str | None, policy: Policy | None) -> str:
 
 
 def _favourable(given: list[Any], y: pd.Series) -> Any:
-    """Returns the outcomes that are given, maybe as text, as the table has them; None: none is."""
+    """Return the outcomes that are given, maybe as text, as the table has them; None: none is."""
     if not given:
         return None
     seen = {str(plain(value)): plain(value) for value in y.unique()}
@@ -259,7 +259,7 @@ def _classifier(
     y: pd.Series,
     policy: Policy | None,
 ) -> Classifier:
-    """Returns the classifier, fitted or to be trained, after a check of its favourable outcome."""
+    """Return the classifier, fitted or to be trained, after a check of its favourable outcome."""
     if policy is not None:
         h = policy.classifier(given)
     elif isinstance(given, Classifier):

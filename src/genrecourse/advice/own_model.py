@@ -10,7 +10,7 @@ from genrecourse.errors import UserError, did_you_mean
 
 
 def import_model(where: str) -> Any:
-    """Returns the object NAME of the module MODULE, for `where` = "MODULE:NAME".
+    """Return the object NAME of the module MODULE, for `where` = "MODULE:NAME".
 
     A file of the working folder may be the module, with or without ".py". This runs the user's own
     code, so a front end must never take `where` from a stranger.

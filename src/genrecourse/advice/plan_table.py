@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def plan_table(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
-    """Returns one line for each plan, and one for each person without a plan.
+    """Return one line for each plan, and one for each person without a plan.
 
     The columns "new ..." hold the features after the plan; they are today's for a person without.
     X: the people that the plans were made for, in the same order.
@@ -63,6 +63,6 @@ def _promised(plan: Plan) -> float | None:
 
 
 def _numbers(plans: Plans) -> pd.Series:
-    """Returns the number of each line's plan among the person's, from 1; missing without a plan."""
+    """Return the number of each line's plan among the person's, from 1; missing without a plan."""
     counts = [range(1, len(plan.every) + 1) if plan.every else (None,) for plan in plans]
     return pd.Series([number for each in counts for number in each], dtype="Int64")

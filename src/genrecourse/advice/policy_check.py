@@ -31,7 +31,7 @@ class PolicyCheck:
 def check_policy(
     policy: Policy, table: pd.DataFrame, service: Service | None = None
 ) -> PolicyCheck:
-    """Returns how features may change under a policy, its warnings, and what would be refused.
+    """Return how features may change under a policy, its warnings, and what would be refused.
 
     service: of a model with the same features; then plans are made under this policy, not under the
     service's own, for some rejected rows of the table, to find the rules that leave people without

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def recheck(plans: Plans, new_classifier: Any) -> pd.DataFrame:
-    """Returns one row for each plan: person, plan (its number), holds, score, cutoff.
+    """Return one row for each plan: person, plan (its number), holds, score, cutoff.
 
     new_classifier: a fitted one; anything that a method takes. A person without a plan has no row.
     Rules are not checked again, because they do not depend on the model.
@@ -47,7 +47,7 @@ def recheck(plans: Plans, new_classifier: Any) -> pd.DataFrame:
 
 
 def read_plans(path: str | os.PathLike[str], like: pd.DataFrame | None = None) -> Plans:
-    """Returns the plans in a .json that `genrecourse plans` or `Plans.to_json` wrote.
+    """Return the plans in a .json that `genrecourse plans` or `Plans.to_json` wrote.
 
     like: a table with the dtypes that the rows get, if the model needs them; JSON has none.
 

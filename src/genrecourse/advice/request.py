@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from genrecourse.errors import UserError, did_you_mean
-from genrecourse.rules.stated import PersonalRules, read_rules
+from genrecourse.planning.promise import DELTA, check_promise
+from genrecourse.rules.policy import promise_in_force, rules_in_force
+from genrecourse.rules.stated import read_rules
 
 if TYPE_CHECKING:
     from genrecourse.planning.wording import Wording
-    from genrecourse.rules.kinds import Rules
     from genrecourse.rules.policy import Policy
 
 
@@ -27,7 +28,7 @@ class PlanRequest:
     rules: what this request adds to the rules of the schema and of the policy, for everybody or by
         index label; anything that `read_rules` reads.
     promise: show only plans that past outcomes back for this share of people; None: no promise,
-        unless the policy states one.
+        unless the policy states one. The larger of the request's and the policy's promise counts.
     delta: how likely the promise may be wrong; None: 0.1. Needs a promise.
     language: of the words: a language that is shipped, or a file.
     safety: from 0, as cheap as possible, to 1, as safe as possible; None: as fitted.
@@ -52,10 +53,12 @@ class PlanRequest:
         twice = [name for name in self.options if name in _names()]
         if twice:
             raise UserError(f"the option {twice[0]!r} is a field of the request; set it there")
+        if self.promise is not None:
+            check_promise("plans", self.promise, DELTA if self.delta is None else self.delta)
 
     @classmethod
     def read(cls, data: Any) -> PlanRequest:
-        """Returns the request in plain data, such as the body of a web request."""
+        """Return the request in plain data, such as the body of a web request."""
         if not isinstance(data, Mapping):
             raise UserError(f"a request is {type(data).__name__}; give a mapping of {_names()}")
         unknown = [name for name in data if name not in _names()]
@@ -65,11 +68,11 @@ class PlanRequest:
         return cls(**data)
 
     def only(self, index: pd.Index) -> PlanRequest:
-        """Returns the same request without the rules of people who are not in the index."""
+        """Return the same request without the rules of people who are not in the index."""
         return self if self.rules is None else replace(self, rules=self.rules.only(index))
 
     def keywords(self, policy: Policy | None = None) -> dict[str, Any]:
-        """Returns the keyword arguments of `Method.plans` for this request under a policy.
+        """Return the keyword arguments of `Method.plans` for this request under a policy.
 
         The policy's rules come first and the request's on top: no request gets rid of a rule.
         """
@@ -81,29 +84,13 @@ class PlanRequest:
         }
         stated: dict[str, Any] = {
             "safety": self.safety,
-            "rules": self._rules_under(policy),
-            "promise": self._promise_under(policy),
+            "rules": rules_in_force(policy, self.rules),
+            "promise": promise_in_force(policy, self.promise),
             "delta": self.delta,
         }
         if self.delta is not None and stated["promise"] is None:
             raise UserError(f"delta is {self.delta:g}, but no promise is asked for; give one too")
         return asked | {name: value for name, value in stated.items() if value is not None}
-
-    def _rules_under(self, policy: Policy | None) -> Rules | PersonalRules | None:
-        of_policy = None if policy is None else policy.rules
-        if self.rules is None or of_policy is None:
-            return of_policy if self.rules is None else self.rules
-        return read_rules(of_policy).also(self.rules)
-
-    def _promise_under(self, policy: Policy | None) -> float | None:
-        of_policy = None if policy is None else policy.promise
-        if policy is None or of_policy is None:
-            return self.promise
-        if self.promise is not None:
-            raise UserError(
-                f"leave out the promise {self.promise:g}: {policy.name} states {of_policy:g}"
-            )
-        return of_policy
 
 
 def _names() -> list[str]:

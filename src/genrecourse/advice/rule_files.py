@@ -18,7 +18,7 @@ READERS: dict[str, Any] = {".json": json.loads, ".toml": tomllib.loads}
 
 
 def read_rules_file(path: str | os.PathLike[str]) -> PersonalRules:
-    """Returns the rules in a .json or .toml file; docs/requests.md shows both.
+    """Return the rules in a .json or .toml file; docs/requests.md shows both.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

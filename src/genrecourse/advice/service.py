@@ -61,7 +61,7 @@ class Service:
         classifier: Any = None,
         policy: Policy | str | os.PathLike[str] | None = None,
     ) -> Service:
-        """Returns the service of a model folder, under the policy that the folder keeps.
+        """Return the service of a model folder, under the policy that the folder keeps.
 
         classifier: the model that the method was fitted around, if it is not the library's own.
         policy: another policy, or its file, to use instead; it must agree with what was fitted.
@@ -70,7 +70,7 @@ class Service:
         return service if policy is None else service.under(policy)
 
     def under(self, policy: Policy | str | os.PathLike[str]) -> Service:
-        """Returns this service under another policy; this one stays under its own.
+        """Return this service under another policy; this one stays under its own.
 
         Rules of requests and the promise may differ from those of the policy that the model was
         fitted under. A policy with other features is refused, because it needs another fit.
@@ -95,7 +95,7 @@ class Service:
         self.method.save(folder, self.policy)
 
     def summary(self) -> ModelSummary:
-        """Returns what the model is, how it was learned, and how each feature may change."""
+        """Return what the model is, how it was learned, and how each feature may change."""
         method = self.method
         facts = {"method": type(method).__name__, "model": repr(method.classifier_)}
         facts |= {name: f"{getattr(method, f'{name}_'):g}" for name in method.chosen}
@@ -111,7 +111,7 @@ class Service:
     def read_people(
         self, source: pd.DataFrame | str | os.PathLike[str], *, all_columns: bool = False
     ) -> pd.DataFrame:
-        """Returns people from a table or its file; rows of a file are numbered from 0.
+        """Return people from a table or its file; rows of a file are numbered from 0.
 
         Columns that the model does not know, such as an id, are left out unless `all_columns`.
         """
@@ -124,13 +124,13 @@ class Service:
         return X if all_columns else X[self.schema.names]
 
     def plans(self, X: pd.DataFrame, request: PlanRequest = AS_FITTED) -> Plans:
-        """Returns the plans of each row of X under the policy and the rules of the request."""
+        """Return the plans of each row of X under the policy and the rules of the request."""
         if request.rules is not None:
             check_people(request.rules, X.index)
         return self.method.plans(X, **request.keywords(self.policy))
 
     def explain(self, X: pd.DataFrame, row: int, request: PlanRequest = AS_FITTED) -> Plan:
-        """Returns the plan of one row of X, counted from 0; further ones are its alternatives."""
+        """Return the plan of one row of X, counted from 0; further ones are its alternatives."""
         if not 0 <= row < len(X):
             raise UserError(f"the table has the rows 0 to {len(X) - 1}; there is no row {row}")
         if request.rules is not None:
@@ -139,13 +139,13 @@ class Service:
         return self.plans(person, request.only(person.index))[0]
 
     def plan_table(self, plans: Plans, X: pd.DataFrame) -> pd.DataFrame:
-        """Returns one line for each plan, and one for each person without a plan."""
+        """Return one line for each plan, and one for each person without a plan."""
         return plan_table(plans, X, self.schema)
 
     def report(
         self, X: pd.DataFrame, request: PlanRequest = AS_FITTED, plans: Plans | None = None
     ) -> str:
-        """Returns a page (HTML) about the rejected people of X and their plans.
+        """Return a page (HTML) about the rejected people of X and their plans.
 
         plans: those that `plans(X, request)` gave, if they have been made already.
         """
@@ -163,7 +163,7 @@ class Service:
         request: PlanRequest = AS_FITTED,
         **settings: Any,
     ) -> Audit:
-        """Returns recourse by group, from plans under the policy and the request.
+        """Return recourse by group, from plans under the policy and the request.
 
         X: people of all outcomes. groups: columns of X, also such that the model does not know.
         settings: of `audit.audit`: level, least, n_boot, seed.
@@ -173,7 +173,7 @@ class Service:
         return audit(self.method, X, groups, **settings, **asked)
 
     def recheck(self, plans: Plans | str | os.PathLike[str]) -> pd.DataFrame:
-        """Returns which plans, or plans of a .json file, this service's model accepts.
+        """Return which plans, or plans of a .json file, this service's model accepts.
 
         See `recheck.recheck` for the columns.
         """
@@ -184,7 +184,7 @@ class Service:
 
 
 def read_policy(policy: Policy | str | os.PathLike[str]) -> Policy:
-    """Returns a policy as it is, or the one in a file.
+    """Return a policy as it is, or the one in a file.
 
     >>> policy = Policy.of(rules={"max_changes": 2})
     >>> read_policy(policy) is policy

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from genrecourse.errors import counted
-from genrecourse.rules.kinds import Rules
+from genrecourse.rules.kinds import Rules, how_it_may_change
 
 if TYPE_CHECKING:
     from genrecourse.rules.policy import Policy
-    from genrecourse.table.schema import Feature, Schema
+    from genrecourse.table.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ModelSummary:
 
 
 def summarise_rules(schema: Schema, policy: Policy | None = None) -> RulesSummary:
-    """Returns how each feature may change under the schema and the policy's rules.
+    """Return how each feature may change under the schema and the policy's rules.
 
     >>> import pandas as pd
     >>> from genrecourse import Policy, Schema
@@ -78,37 +78,8 @@ def summarise_rules(schema: Schema, policy: Policy | None = None) -> RulesSummar
     return RulesSummary(tuple(features), (*whole, *rules.relations))
 
 
-def how_it_may_change(feature: Feature, rules: Rules) -> str:
-    """Returns how one feature may change, such as "increase, by at most 500" or "no".
-
-    >>> from genrecourse.table.schema import Feature
-    >>> debt = Feature(name="debt", kind="number", direction="decrease")
-    >>> how_it_may_change(debt, Rules(max_step={"debt": 500}))
-    'decrease, by at most 500'
-    """
-    if feature.role == "derived":
-        return f"follows: {feature.formula}"
-    if feature.role == "advances":
-        return f"with time: by {feature.horizon:g}"
-    if feature.role != "mutable":
-        return "no" if feature.role == "immutable" else f"no ({feature.role})"
-    if feature.name in rules.lock:
-        return "no (locked)"
-    ways = [str(feature.direction)] if feature.direction != "any" else []
-    ways += [way for way in ("increase", "decrease") if feature.name in getattr(rules, way)]
-    for ends in (feature.range, rules.ranges.get(feature.name)):
-        if ends is not None:
-            low, high = ("..." if end is None else f"{end:,.9g}" for end in ends)
-            ways.append(f"from {low} to {high}")
-    for step in (feature.max_step, rules.max_step.get(feature.name)):
-        ways += [] if step is None else [f"by at most {step:,.9g}"]
-    if feature.name in rules.allowed:
-        ways.append("to " + " or ".join(str(level) for level in rules.allowed[feature.name]))
-    return ", ".join(dict.fromkeys(ways)) or "freely"
-
-
 def summarise_training(training: Mapping[str, Any]) -> str:
-    """Returns how long a net was trained, and its held-out loss.
+    """Return how long a net was trained, and its held-out loss.
 
     >>> summarise_training({"steps": 400, "best_loss": 1.25})
     '400 steps, held-out loss 1.250'

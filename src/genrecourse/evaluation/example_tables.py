@@ -128,4 +128,4 @@ def example_checker() -> PlanChecker:
     encoder = TableEncoder(Schema.infer(X)).fit(X)
     problem = Problem.of(encoder, Classifier(lambda X: X["income"].to_numpy() / 50), X)
     observed = ObservedValues.of(encoder.features(X), encoder)
-    return PlanChecker(X, problem, observed, problem.rules, relaxed=list)
+    return PlanChecker(problem.read(X), observed, problem.rules, relaxed=list)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from genrecourse.table.encoding import Array
 
 LAM_RANGE = (0.5, 10.0)  # where lam is drawn in training, and may lie at a request
-USUAL_LAM = 5.0  # where nobody asks for another: the paper's
+USUAL_LAM = 5.0  # the paper's; used if a request names no other
 MOST_PAIRS = 2_000_000  # drawn ahead: 24 MB; a training that needs more meets some of them again
 
 

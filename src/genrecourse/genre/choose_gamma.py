@@ -55,7 +55,7 @@ def choose_gamma(
     0.55
     """
     if len(candidates) == 0:
-        return GAMMA_GRID[0], []  # the method will say that it has nobody to learn from
+        return GAMMA_GRID[0], []  # the method raises an error: there are no targets
     probability, inlier = judge(rows.Z[candidates])
     worth = trust(probability) + inlier
     d = len(rules.features)

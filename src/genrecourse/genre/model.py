@@ -251,7 +251,7 @@ class RecourseNet(nn.Module):
         embedded = self.embed_x(x) + self.position_x
         tokens = embedded
         if self.embed_lam is not None:
-            assert lam is not None, "a net for any lam is told which"
+            assert lam is not None, "a net for any lam needs the lam of each row"
             tokens = torch.cat([tokens, self.embed_lam(lam.double().log()[:, None])], dim=1)
         for layer in self.encoder:
             tokens = layer(tokens)

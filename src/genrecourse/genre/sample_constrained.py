@@ -63,10 +63,11 @@ def sample_constrained(
 
     >>> from genrecourse.evaluation.example_tables import example_density, example_rows
     >>> from genrecourse.table.noise import KeyedNoise
-    >>> problem, rows = example_rows()
-    >>> request = problem.compile({"lock": ["pets"]}, problem.probe.head(1))
+    >>> problem, _ = example_rows()
+    >>> person = problem.read(problem.probe.head(1))
+    >>> request = problem.compile({"lock": ["pets"]}, person)
     >>> how = {"temperature": 1.0, "noise": KeyedNoise(0)}
-    >>> sample_constrained(example_density(), rows.F[:1], 3, request, **how).F[0, :, 1]
+    >>> sample_constrained(example_density(), person.F, 3, request, **how).F[0, :, 1]
     array([0., 0., 0.])
     """
     how = (temperature, noise, lam)
@@ -393,7 +394,7 @@ class _Relations:
         missing = (np.isnan(self.swarm.values[:, i].numpy()) & self.swarm.open[:, i].numpy()).any(1)
         low = np.where(np.isnan(values), np.inf, values).min(axis=1)
         high = np.where(np.isnan(values), -np.inf, values).max(axis=1)
-        # what may stay missing cannot be told
+        # a value that may stay missing has no bounds
         low, high = np.where(missing, -np.inf, low), np.where(missing, np.inf, high)
         levels = None
         if feature.is_category:

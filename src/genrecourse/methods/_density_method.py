@@ -292,7 +292,7 @@ class DensityMethod(VerifiedMethod):
     ) -> Draws:
         """Draw n times for each row of F; what `options` lacks is as fitted.
 
-        request: the rules of each row; people without rules are drawn for as if nobody had any.
+        request: the rules of each row; for people without rules, draw as if there were none.
         all_found: return all that the particles under a request found (`sample_constrained`).
         """
         asked = {name: value for name, value in options.items() if value is not None}
@@ -352,10 +352,10 @@ class DensityMethod(VerifiedMethod):
         """
         options: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
         self.check_ready("sample", {**options, "n_draws": n})
-        F = self.problem_.encoder.features(X)
-        request = self.problem_.compile(rules_in_force(self.policy_, rules), X)
+        people = self.problem_.read(X)
+        request = self.problem_.compile(rules_in_force(self.policy_, rules), people)
         noise = KeyedNoise(self.random_state)
-        draws = self._draw(F, noise, n, options, request, all_found=False)
+        draws = self._draw(people.F, noise, n, options, request, all_found=False)
         Z_plus = self.problem_.encoder.from_features(draws.F.reshape(len(X) * n, -1))
         return long_frame(self.problem_.encoder, X, Z_plus, "draw")
 
@@ -383,15 +383,15 @@ class DensityMethod(VerifiedMethod):
         options: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
         self.check_ready("draws", {**options, "n_draws": n})
         problem = self.problem_
-        F = problem.encoder.features(X)
-        request = problem.compile(rules_in_force(self.policy_, rules), X)
-        n, Z = self._n_drawn(n, request, "sample"), problem.encoder.from_features(F)
+        people = problem.read(X)
+        request = problem.compile(rules_in_force(self.policy_, rules), people)
+        n, F, Z = self._n_drawn(n, request, "sample"), people.F, people.Z
         noise = KeyedNoise(self.random_state)
         draws = self._draw(F, noise, n, options, request, all_found=True)
         found = scored(problem, Z, draws.F)
         offers = Offers(Z, F, draws, found, request, self.safety, "sample")
         chosen = np.arange(n) == self._select(offers, self.margin_)[:, None]
-        chosen &= ~self.classifier_.accepts(X[self.schema_.names])[:, None]
+        chosen &= people.rejected[:, None]
         score = self.classifier_.score_encoded(
             found.Z.reshape(len(X) * n, -1), problem.encoder, problem.like
         )

@@ -72,10 +72,12 @@ class SubspaceVAE(nn.Module):
         kl = divergence(mean_w, log_var_w, centre) + divergence(mean_z, log_var_z)
         still = {name: p.detach() for name, p in self.adversary.named_parameters()}
         hidden = entropy(functional_call(self.adversary, still, (z,))[:, 0])
-        told = binary_cross_entropy_with_logits(
+        adversary_loss = binary_cross_entropy_with_logits(
             self.adversary(z.detach())[:, 0], y, reduction="none"
         )
-        total = bound + kl_weight * kl - self.independence * hidden * weight + weight * told
+        total = (
+            bound + kl_weight * kl - self.independence * hidden * weight + weight * adversary_loss
+        )
         return total.mean()
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from genrecourse.rules.problem import Problem
     from genrecourse.table.encoding import Array, TableEncoder
 
-NARROWEST = 0.01  # smallest spread of a number: nobody carries out a plan more precisely
+NARROWEST = 0.01  # smallest spread of a number: people do not carry out a plan more precisely
 CHUNK = 256  # rows at once: one fixed shape, so that a code does not depend on other rows
 
 

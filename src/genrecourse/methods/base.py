@@ -172,18 +172,16 @@ class Method(Plannable, BaseEstimator, ABC):
         """
         asked = options if rules is None else {**options, "rules": rules}
         self.check_ready("recourse", asked)
-        encoder, problem = self.problem_.encoder, self.problem_
-        X_ordered = problem.ordered(X)
-        Z = encoder.from_features(encoder.features(X_ordered))
-        compiled = problem.compile(rules_in_force(self.policy_, rules), X)
-        Z_plus, people = Z.copy(), np.flatnonzero(~problem.classifier.accepts(X_ordered))
-        for places, mine in split_by_rules(compiled, people):
-            rows = people[places]
-            told = {} if mine is None or "rules" not in self.options else {"rules": mine}
+        problem, people = self.problem_, self.problem_.read(X)
+        compiled = problem.compile(rules_in_force(self.policy_, rules), people)
+        Z, Z_plus, rejected = people.Z, people.Z.copy(), np.flatnonzero(people.rejected)
+        for places, mine in split_by_rules(compiled, rejected):
+            rows = rejected[places]
+            given = {} if mine is None or "rules" not in self.options else {"rules": mine}
             shown = Z[rows] if self._knows_roles else _hide_protected(problem, Z[rows])
-            found = self._recourse(shown, KeyedNoise(self.random_state), **options, **told)
+            found = self._recourse(shown, KeyedNoise(self.random_state), **options, **given)
             Z_plus[rows] = problem.legal(Z[rows], found, mine)
-        return encoder.decode(Z_plus, like=X)
+        return problem.encoder.decode(Z_plus, like=X, F_like=people.F)
 
     def assess(self, X: pd.DataFrame, X_plus: pd.DataFrame, rules: Any = None) -> pd.DataFrame:
         """Return what recourse did for each person: status, scores, cost, number of changes.
@@ -192,22 +190,19 @@ class Method(Plannable, BaseEstimator, ABC):
         `rule-broken`, `not-accepted`, or a reason that the method itself knows.
         """
         self.check_ready("assess", {})
-        problem, encoder = self.problem_, self.problem_.encoder
-        in_force = problem.compile(rules_in_force(self.policy_, rules), X) or problem.rules
-        X, X_plus = problem.ordered(X), problem.ordered(X_plus)
-        F, F_plus = encoder.features(X), encoder.features(X_plus)
-        Z, Z_plus = encoder.from_features(F), encoder.from_features(F_plus)
-        score, score_plus = self.classifier_.score(X), self.classifier_.score(X_plus)
-        cutoff = self.classifier_.cutoff
-        reason = np.where(score_plus > cutoff, "ok", self._reason(Z))
-        reason = np.where(in_force.feasible(F, F_plus), reason, "rule-broken")
+        problem = self.problem_
+        before, after = problem.read(X), problem.read(X_plus)
+        in_force = problem.compile(rules_in_force(self.policy_, rules), before) or problem.rules
+        reason = np.where(after.rejected, self._reason(before.Z), "ok")
+        reason = np.where(in_force.feasible(before.F, after.F), reason, "rule-broken")
+        changed = ~unchanged(before.F, after.F) & ~problem.rules.derived.mask
         return pd.DataFrame(
             {
-                "status": np.where(score > cutoff, "already-accepted", reason),
-                "score": score,
-                "score_plus": score_plus,
-                "cost": problem.cost(Z, Z_plus),
-                "changes": (~unchanged(F, F_plus) & ~problem.rules.derived.mask).sum(axis=1),
+                "status": np.where(before.rejected, reason, "already-accepted"),
+                "score": before.score,
+                "score_plus": after.score,
+                "cost": problem.cost(before.Z, after.Z),
+                "changes": changed.sum(axis=1),
             },
             index=X.index,
         )

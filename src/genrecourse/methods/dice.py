@@ -103,8 +103,8 @@ class DiCE(GradientMethod):
         self.check_ready("several", {})
         k = self.k if k is None else k
         check_settings(self._where("several"), counts={"k": k})
-        Z = self.problem_.encoder.encode(X)
-        rejected = ~self.classifier_.accepts(self.problem_.ordered(X))
+        people = self.problem_.read(X)
+        Z, rejected = people.Z, people.rejected
         points = np.repeat(Z[:, None, :], k, axis=1)
         if rejected.any():
             points[rejected] = self._points(Z[rejected], KeyedNoise(self.random_state), k)

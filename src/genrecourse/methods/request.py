@@ -33,8 +33,8 @@ def check_lam(where: str, lam: Any) -> None:
         good = is_number(lam) and lam >= 0
     if not good:
         raise UserError(
-            f"{where}: lam is {lam!r}; give a number from 0 on, or 'any' for a model that is told "
-            "lam at each request"
+            f"{where}: lam is {lam!r}; give a number from 0 on, or 'any' for a model that "
+            "takes lam at each request"
         )
 
 

@@ -102,11 +102,19 @@ class Classifier:
         A torch module that reads the Z of this encoder scores Z directly. Any other model scores
         the rows in original units, with the dtypes of `like`, which needs at least one row.
         """
-        if self.encoder is encoder and isinstance(self.model, nn.Module):
+        if self.reads(encoder):
             chunks = [Z[i : i + SCORE_CHUNK] for i in range(0, len(Z), SCORE_CHUNK)]
             scores = [self._checked(_run_module(self.model, each), len(each)) for each in chunks]
             return np.concatenate([np.zeros(0), *scores])
         return self.score(encoder.table(Z, like))
+
+    def score_rows(self, X: pd.DataFrame, Z: Array, encoder: TableEncoder) -> Array:
+        """Return (n,) scores of rows that are known as a table and as Z, without converting X."""
+        return self.score_encoded(Z, encoder, X) if self.reads(encoder) else self.score(X)
+
+    def reads(self, encoder: TableEncoder) -> bool:
+        """Return whether the model scores rows of this encoder's Z directly."""
+        return self.encoder is encoder and isinstance(self.model, nn.Module)
 
     def confidence(self, scores: Array) -> Array:
         """Return scores on a scale common to all models: 0 at the lower end of the score range, 0.5

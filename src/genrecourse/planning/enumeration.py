@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from torch import nn
 
 from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder
 
 if TYPE_CHECKING:
-    from genrecourse.model.classifier import Classifier
     from genrecourse.rules.book import RuleBook
-    from genrecourse.table.cost import Cost
+    from genrecourse.rules.problem import People
 
 KEPT = 1000  # values per number that a model file contains, at most
 MOST = (50, 30, 20, 12, 8)  # values per feature in pairs; the first that fits into BUDGET
@@ -142,7 +140,7 @@ class _PersonMoves:
 
 
 class Enumeration:
-    """Tries changes for the people X and asks h about them.
+    """Tries changes for people and asks h about them.
 
     >>> from genrecourse.evaluation.example_tables import example_checker
     >>> checker = example_checker()
@@ -151,17 +149,11 @@ class Enumeration:
     (array([0.67]), 3, True)
     """
 
-    def __init__(
-        self,
-        X: pd.DataFrame,
-        observed: ObservedValues,
-        h: Classifier,
-        encoder: TableEncoder,
-        cost: Cost,
-    ):
-        self.X, self.observed, self.h, self.encoder, self.cost = X, observed, h, encoder, cost
-        self.F = encoder.features(X)
-        self.reads_Z = h.encoder is encoder and isinstance(h.model, nn.Module)
+    def __init__(self, people: People, observed: ObservedValues):
+        problem = people.problem
+        self.X, self.F, self.observed = people.X, people.F, observed
+        self.h, self.encoder, self.cost = problem.classifier, problem.encoder, problem.cost
+        self.reads_Z = self.h.reads(self.encoder)
 
     def search(
         self,
@@ -301,7 +293,8 @@ class Enumeration:
 
     def decoded(self, person: np.ndarray, F_plus: Array) -> pd.DataFrame:
         """Return rows in original units and dtypes; unchanged cells are copied from the person."""
-        return self.encoder.decode(self.encoder.from_features(F_plus), like=self.X.iloc[person])
+        Z_plus = self.encoder.from_features(F_plus)
+        return self.encoder.decode(Z_plus, self.X.iloc[person], F_like=self.F[person])
 
 
 def _moves(single: Moves, below: float, touching: int | None) -> tuple[Moves, int, bool]:

@@ -24,7 +24,7 @@ from genrecourse.table.schema import plain
 if TYPE_CHECKING:
     from genrecourse.planning.wording import Wording
     from genrecourse.rules.book import RuleBook
-    from genrecourse.rules.problem import Problem
+    from genrecourse.rules.problem import People
     from genrecourse.rules.relaxations import RelaxedRule
 
 WEIGHED = 16  # sets of features per person that `try_all` returns, the cheapest ones
@@ -69,10 +69,10 @@ def evidence(found: EnumerationResult, draws: int = 0) -> Evidence:
 
 
 class PlanChecker:
-    """Checks candidates for the people X against h and the rules.
+    """Checks candidates for people against h and the rules.
 
     observed: the values that an enumeration tries.
-    rules: the rules of the schema or of a request, for all people of X.
+    rules: the rules of the schema or of a request, for all these people.
     relaxed: returns the rule books with one rule less each, to find blocking rules.
 
     >>> from genrecourse.evaluation.example_tables import example_checker
@@ -83,19 +83,18 @@ class PlanChecker:
 
     def __init__(
         self,
-        X: pd.DataFrame,
-        problem: Problem,
+        people: People,
         observed: ObservedValues,
         rules: RuleBook,
         relaxed: Callable[[], Sequence[RelaxedRule]],
     ):
-        self.X, self.rules, self.relaxed = X, rules, relaxed
+        problem = people.problem
+        self.X, self.F, self.score = people.X, people.F, people.score
+        self.rules, self.relaxed = rules, relaxed
         self.h, self.encoder, self.cost = problem.classifier, problem.encoder, problem.cost
         self.follows = problem.rules.derived.mask
-        self.trial = Enumeration(X, observed, self.h, self.encoder, self.cost)
-        self.F = self.trial.F
-        self.score = self.h.score(X)
-        self.rejected = np.flatnonzero(self.score <= self.h.cutoff)
+        self.trial = Enumeration(people, observed)
+        self.rejected = np.flatnonzero(people.rejected)
 
     def check(self, person: np.ndarray, F_plus: Array, rules: RuleBook | None = None) -> Checked:
         """Decode, score and check candidates F_plus (m, d) for the people at these positions.
@@ -109,10 +108,10 @@ class PlanChecker:
             nowhere = nothing > 0
             return Checked(person, self.X.iloc[:0], nothing, nowhere, nowhere, none, none, no, no)
         mine, before = rules.take(person), self.F[person]
-        settled = mine.with_derived(before, F_plus)
+        derived = mine.with_derived(before, F_plus)
         # a formula without a value cannot be decoded: use x itself, which never counts as a plan
-        lost = (np.isnan(settled) & ~np.isnan(before)).any(axis=1, keepdims=True)
-        table = self.trial.decoded(person, np.where(lost, before, settled))
+        lost = (np.isnan(derived) & ~np.isnan(before)).any(axis=1, keepdims=True)
+        table = self.trial.decoded(person, np.where(lost, before, derived))
         F = self.encoder.features(table)
         differs = ~unchanged(before, F)
         moved, followed = differs & ~self.follows, differs & self.follows
@@ -263,8 +262,8 @@ def make_plans(checker: PlanChecker, candidates: Candidates, n: int, words: Word
     tried_for = {
         int(i): evidence(each, candidates.tried) for i, each in zip(tried, found, strict=True)
     }
-    settled = checker.rejected[helped] if n == 1 and candidates.keep_first else checker.rejected[:0]
-    shown = _shown(own, more, candidates, n, checker.rejected, settled)
+    decided = checker.rejected[helped] if n == 1 and candidates.keep_first else checker.rejected[:0]
+    shown = _shown(own, more, candidates, n, checker.rejected, decided)
     lost = np.array([i for i, plans in shown.items() if not plans], dtype=int)
     maker = _PlanMaker(checker, candidates, shown, words)
     nothing = _no_plan(checker, candidates, lost, own, tried_for, words)
@@ -285,13 +284,13 @@ def _shown(
     candidates: Candidates,
     n: int,
     people: np.ndarray,
-    settled: np.ndarray,
+    decided: np.ndarray,
 ) -> dict[int, list[_Shown]]:
     """Return the plans of each person, in the order to show them.
 
-    settled: people whose first candidate is the only plan, so that no value is computed for them.
+    decided: people whose first candidate is the only plan, so that no value is computed for them.
     """
-    weighed = [part.holds & ~np.isin(part.person, settled) for part in (own, more)]
+    weighed = [part.holds & ~np.isin(part.person, decided) for part in (own, more)]
     worth = [np.zeros(len(part.person)) for part in (own, more)]
     for part, rows, value in zip((own, more), weighed, worth, strict=True):
         if rows.any():

@@ -23,7 +23,7 @@ from genrecourse.planning.robustness import imprecise, retrained
 from genrecourse.planning.wording import Wording, english
 from genrecourse.rules.book import split_by_rules
 from genrecourse.rules.kinds import Rules
-from genrecourse.rules.policy import rules_in_force
+from genrecourse.rules.policy import promise_in_force, rules_in_force
 from genrecourse.rules.relaxations import relaxed_rules
 from genrecourse.rules.stated import read_rules
 from genrecourse.table.encoding import Array, unchanged
@@ -33,7 +33,7 @@ from genrecourse.trust.score import Scored, expected_score
 
 if TYPE_CHECKING:
     from genrecourse.planning.promised import Promise
-    from genrecourse.rules.problem import Problem
+    from genrecourse.rules.problem import People, Problem
 
 FEWEST = 3  # plans whose changes are undone at least, if the fewest changes are asked for
 CHANGE = 0.1  # Score that one change less is worth, if the fewest changes are asked for
@@ -73,14 +73,15 @@ class Plannable:
         worth showing. rules: rules for this request, on top of the schema's and of the policy
         that the model file keeps. fewest_changes: undo changes while h and the verifier still
         accept. promise: show only plans of which the real decision accepts at least this share, on
-        average over the people who get one, with confidence 1 - delta (docs/promise.md).
+        average over the people who get one, with confidence 1 - delta (docs/promise.md); if the
+        policy promises more, its share counts.
         language: a language that is shipped, or a file. options: as in `recourse`.
         """
         self.check_ready("plans", options)
         check_settings(f"{type(self).__name__}.plans", counts={"n": n})
         asked = _Asked(self, rules, options, fewest_changes=fewest_changes, n=n)
-        made = asked.promise(_stricter(promise, self), delta)
-        checker = asked.checker(self.problem_.ordered(X))
+        made = asked.promise(promise, delta)
+        checker = asked.checker(self.problem_.read(X))
         found = make_plans(checker, asked.candidates(checker), n, Wording.of(language))
         found = as_worded(checker, found)
         if made is not None:
@@ -99,6 +100,7 @@ class Plannable:
     ) -> Promise:
         """Return what `plans(X, promise=share)` rests on; if `holds` is False, nothing is promised.
 
+        share: if the policy in the model file promises more, its share is used.
         rules: the same for everybody; rules of single people raise an error, since nothing can be
         tested under them. The first call makes plans for rejected training rows with these options;
         later calls reuse them, and `save` stores those made without options.
@@ -108,14 +110,6 @@ class Plannable:
         made = asked.promise(share, delta)
         assert made is not None
         return made
-
-
-def _stricter(promise: float | None, method: Proposer) -> float | None:
-    """Return the larger of the promise asked for and the one that the policy demands."""
-    policy = None if method.policy_ is None else method.policy_.promise
-    if promise is None or policy is None:
-        return policy if promise is None else promise
-    return max(promise, policy)
 
 
 # ---- one request --------------------------------------------------------------------------------
@@ -140,10 +134,10 @@ class _Asked:
         self.safety = float(method.safety if asked is None else asked)
         self.where = type(method).__name__
 
-    def checker(self, X: pd.DataFrame) -> PlanChecker:
-        book = self.problem.compile(self.rules, X) or self.problem.rules
+    def checker(self, people: People) -> PlanChecker:
+        book = self.problem.compile(self.rules, people) or self.problem.rules
         observed = self.method.planning_.observed
-        return PlanChecker(X, self.problem, observed, book, lambda: relaxed_rules(book))
+        return PlanChecker(people, observed, book, lambda: relaxed_rules(book))
 
     # ---- what the method offers ------------------------------------------------------------------
 
@@ -173,11 +167,11 @@ class _Asked:
         parts: list[Proposals] = []
         order = []
         for rows, mine in split_by_rules(rules, rejected):
-            people, told = rejected[rows], dict(self.options)
+            people, options = rejected[rows], dict(self.options)
             if mine is not None and "rules" in method.options:
-                told["rules"] = mine
+                options["rules"] = mine
             Z = self.problem.encoder.from_features(checker.F[people])
-            found = method.propose(Z, KeyedNoise(method.random_state), n, **told)
+            found = method.propose(Z, KeyedNoise(method.random_state), n, **options)
             parts.append(replace(found, F_plus=_within_rules(checker, people, found.F_plus)))
             order.append(rows)
         if not parts:
@@ -212,7 +206,7 @@ class _Asked:
             self.problem.cost,
             self.safety,
             feasible=lambda rows, trial: rules.take(person[rows]).feasible(F[rows], trial),
-            settle=rules.with_derived,
+            with_derived=rules.with_derived,
         )
         return found.reshape(N, k, d)
 
@@ -230,7 +224,13 @@ class _Asked:
     # ---- what is promised ------------------------------------------------------------------------
 
     def promise(self, share: float | None, delta: float) -> Promise | None:
-        """Return the promise that the training rows support, or None if none was asked for."""
+        """Return what the training rows support: this share, or the policy's if that is larger.
+
+        None: neither the request nor the policy promises anything.
+        """
+        if share is not None:
+            check_promise(f"{self.where}.promise", share, delta)
+        share = promise_in_force(self.method.policy_, share)
         if share is None:
             return None
         check_promise(f"{self.where}.promise", share, delta)
@@ -279,7 +279,7 @@ class _Asked:
             return []
         options = {name: value for name, value in self.options.items() if value is not None}
         again = _Asked(self.method, rules, options, fewest_changes=self.fewest_changes, n=n)
-        checker = again.checker(table)
+        checker = again.checker(self.problem.read(table))
         # test the plans that people would be shown, and no others
         shown = make_plans(checker, again.candidates(checker), n, english())
         first = [replace(plan, alternatives=()) for plan in shown if plan.status == "ok"]
@@ -305,7 +305,7 @@ def _people_who_can_ask(problem: Problem, X: pd.DataFrame, rules: Rules | None) 
     if rules is None:
         return X
     try:
-        problem.compile(rules, X)
+        problem.compile(rules, problem.read(X))
     except UserError:
         able = [i for i in range(len(X)) if _can_ask(problem, X.iloc[[i]], rules)]
         if not able:
@@ -316,7 +316,7 @@ def _people_who_can_ask(problem: Problem, X: pd.DataFrame, rules: Rules | None) 
 
 def _can_ask(problem: Problem, person: pd.DataFrame, rules: Rules) -> bool:
     try:
-        problem.compile(rules, person)
+        problem.compile(rules, problem.read(person))
     except UserError:
         return False
     return True
@@ -359,7 +359,7 @@ def as_worded(checker: PlanChecker, plans: Plans) -> Plans:
     >>> X = pd.DataFrame({"income": range(80)})
     >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
     >>> problem, observed = method.problem_, method.planning_.observed
-    >>> checker = PlanChecker(X.head(1), problem, observed, problem.rules, lambda: [])
+    >>> checker = PlanChecker(problem.read(X.head(1)), observed, problem.rules, list)
     >>> as_worded(checker, method.plans(X.head(1)))[0].changes[0].to_text()
     'income: 0 → 41'
     """
@@ -367,19 +367,19 @@ def as_worded(checker: PlanChecker, plans: Plans) -> Plans:
     if not every:
         return plans
     person, F = np.array([i for i, _ in every]), checker.encoder.features(plans.x_plus())
-    told = [list(each.changes) for _, each in every]
+    worded = [list(each.changes) for _, each in every]
     wrong = np.arange(len(every))
     for digits in (None, *range(4, 18)):
         if digits is not None:
             for k in wrong:
-                told[k] = [replace(change, digits=digits) for change in told[k]]
-        rounded = [any(change.said != change.after for change in told[k]) for k in wrong]
+                worded[k] = [replace(change, digits=digits) for change in worded[k]]
+        rounded = [any(change.said != change.after for change in worded[k]) for k in wrong]
         wrong = wrong[np.array(rounded, dtype=bool)]
         if len(wrong) == 0:
             break
-        read = [_as_read(checker, F[k], told[k]) for k in wrong]
+        read = [_as_read(checker, F[k], worded[k]) for k in wrong]
         wrong = wrong[~checker.check(person[wrong], np.stack(read)).holds]
-    return plans.with_shown([{"changes": tuple(changes)} for changes in told])
+    return plans.with_shown([{"changes": tuple(changes)} for changes in worded])
 
 
 def _as_read(checker: PlanChecker, f_plus: Array, changes: list[Change]) -> Array:
@@ -423,7 +423,7 @@ def _confidence_from(problem: Problem, F: Array, noisy: Array) -> Array:
     rules, encoder = problem.rules, problem.encoder
     if rules.derived:
         before = np.repeat(F, len(noisy) // len(F), axis=0)
-        settled = rules.with_derived(before, encoder.to_features(noisy))
-        lost = (np.isnan(settled) & ~np.isnan(before)).any(axis=1, keepdims=True)
-        noisy = encoder.from_features(np.where(lost, before, settled))
+        derived = rules.with_derived(before, encoder.to_features(noisy))
+        lost = (np.isnan(derived) & ~np.isnan(before)).any(axis=1, keepdims=True)
+        noisy = encoder.from_features(np.where(lost, before, derived))
     return problem.confidence(noisy)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:
-    """Returns one person: their features, those that would change in bold, and the plans.
+    """Return one person: their features, those that would change in bold, and the plans.
 
     >>> from genrecourse import NearestNeighbour, Schema
     >>> X = pd.DataFrame({"income": range(80)})
@@ -75,7 +75,7 @@ IN_A_ROW = 7  # metrics side by side
 
 
 def standings_tables(rows: list[Standing]) -> Group:
-    """Returns the methods on one data set: metrics, then differences between methods, and times.
+    """Return the methods on one data set: metrics, then differences between methods, and times.
 
     >>> from genrecourse.evaluation.comparison.intervals import Interval
     >>> from genrecourse.evaluation.comparison.ranking import Standing
@@ -93,7 +93,7 @@ def standings_tables(rows: list[Standing]) -> Group:
 
 
 def _narrow(heads: list[str], lines: list[list[str]]) -> Table:
-    """Returns a table for 80 columns: a mean above its interval, a name above its arrow."""
+    """Return a table for 80 columns: a mean above its interval, a name above its arrow."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for place, name in enumerate(heads):
         label = name.replace("retrained_", "retrained\n").replace(" ↑", "\n↑").replace(" ↓", "\n↓")
@@ -104,7 +104,7 @@ def _narrow(heads: list[str], lines: list[list[str]]) -> Table:
 
 
 def metrics_table(rows: list[Standing]) -> Table:
-    """Returns every metric of the first method, beside the same metric of the other rows.
+    """Return every metric of the first method, beside the same metric of the other rows.
 
     >>> from genrecourse.evaluation.comparison.intervals import Interval
     >>> from genrecourse.evaluation.comparison.ranking import Standing

@@ -68,11 +68,11 @@ class RuleBook:
         )
 
     def with_statements(self, request: Statements, group: np.ndarray) -> RuleBook:
-        """Returns the schema's rules and a request's. group (n,): the set of rules of each row."""
+        """Return the schema's rules and a request's. group (n,): the set of rules of each row."""
         return replace(self, request=request, group=group)
 
     def take(self, rows: Any) -> RuleBook:
-        """Returns the rules of some people: indices, with repeats if wanted, or a mask."""
+        """Return the rules of some people: indices, with repeats if wanted, or a mask."""
         return self if self.group is None else replace(self, group=self.group[rows])
 
     # ---- what each person has stated ----------------------------------------------------------
@@ -127,7 +127,7 @@ class RuleBook:
         return np.asarray(self.request.bound[self.group].any(axis=0))
 
     def named(self, j: int) -> tuple[Array, np.ndarray]:
-        """Returns values of feature j that a rule lists, whether or not a training row has them,
+        """Return values of feature j that a rule lists, whether or not a training row has them,
         and (n,) booleans: the people who have such a list."""
         found = [np.zeros(0)]
         for kind, column in self._asked_of(j):
@@ -139,11 +139,11 @@ class RuleBook:
         return np.concatenate(found), self._states(j, lambda kind: kind.lists_values)
 
     def _asked_of(self, j: int) -> list[tuple[FeatureKind, Column]]:
-        """Returns the request's rules on feature j, of any of the people."""
+        """Return the request's rules on feature j, of any of the people."""
         return [] if self.request is None else self.request.by_feature.get(j, [])
 
     def _states(self, j: int, which: Callable[[FeatureKind], bool] | None = None) -> np.ndarray:
-        """Returns (n,) booleans: the people whose request has a rule on j, of some kinds or any."""
+        """Return (n,) booleans: the people whose request has a rule on j, of some kinds or any."""
         answer = np.zeros(1 if self.group is None else len(self.group), dtype=bool)
         for kind, column in self._asked_of(j):
             if which is None or which(kind):
@@ -180,7 +180,7 @@ class RuleBook:
         a: Array,
         b: Array,
     ) -> np.ndarray:
-        """Returns booleans: does this one rule permit a change from a to b? group None: the rule
+        """Return booleans: does this one rule permit a change from a to b? group None: the rule
         is the schema's, the same for everybody."""
         slack = self.encoder.blocks[j].slack
         with np.errstate(invalid="ignore"):
@@ -200,7 +200,7 @@ class RuleBook:
             return answer
 
     def reach(self, j: int, a: Any) -> tuple[Array, Array]:
-        """Returns the lowest and the highest that number j may change to from a; if low > high, it
+        """Return the lowest and the highest that number j may change to from a; if low > high, it
         cannot change.
 
         Without a range, a number stays where training rows lie, as in `TableEncoder.project`. It
@@ -223,7 +223,7 @@ class RuleBook:
         return low, np.select(which, [-np.inf, beyond[1], within[1]], usual[1])
 
     def _usual_ends(self, j: int, a: Array) -> tuple[Array, Array]:
-        """Returns the ends that the schema's rules leave, or else the training rows, [0, 1]."""
+        """Return the ends that the schema's rules leave, or else the training rows, [0, 1]."""
         slack = self.encoder.blocks[j].slack
         low, high, columns = np.zeros(a.shape), np.ones(a.shape), self.schema.by_feature.get(j, ())
         for kind, column in columns:
@@ -240,7 +240,7 @@ class RuleBook:
         return low, np.where(stuck, -np.inf, high)
 
     def _changed_ends(self, j: int, x: Array) -> tuple[Array, Array]:
-        """Returns (n,), (n,) the ends of what number j may *change* to under all rules but locks;
+        """Return (n,), (n,) the ends of what number j may *change* to under all rules but locks;
         low > high if it may not."""
         assert self.group is not None
         feature, block = self.features[j], self.encoder.blocks[j]
@@ -275,7 +275,7 @@ class RuleBook:
     # ---- whole rows ---------------------------------------------------------------------------
 
     def feasible(self, F: Array, F_plus: Array) -> np.ndarray:
-        """Returns (n, ...) booleans: may row i change from F[i] (..., d) to F_plus[i] (..., d)?"""
+        """Return (n, ...) booleans: may row i change from F[i] (..., d) to F_plus[i] (..., d)?"""
         answer = self.derived.agree(F, F_plus)
         for j in range(len(self.features)):
             if not self.derived.mask[j]:
@@ -287,7 +287,7 @@ class RuleBook:
         return answer
 
     def _keeps_plan_rules(self, change: RowChange, n_dims: int) -> np.ndarray:
-        """Returns (n, ...) booleans, or what broadcasts: are the rules on whole plans kept?"""
+        """Return (n, ...) booleans, or what broadcasts: are the rules on whole plans kept?"""
 
         def lifted(values: np.ndarray) -> np.ndarray:
             return values.reshape(-1, *[1] * (n_dims - 1))
@@ -302,15 +302,15 @@ class RuleBook:
         return answer
 
     def with_derived(self, F: Array, F_plus: Array) -> Array:
-        """Returns F_plus with derived and advancing features where the other changes put them."""
+        """Return F_plus with derived and advancing features where the other changes put them."""
         return self.derived.apply(F, F_plus)
 
     def cost(self, F: Array, F_plus: Array) -> Array:
-        """Returns (n, ...) C(x, x_plus), the same numbers as `Cost`."""
+        """Return (n, ...) C(x, x_plus), the same numbers as `Cost`."""
         return RowChange(self.encoder, F, F_plus).cost
 
     def clip(self, F: Array, F_plus: Array) -> Array:
-        """Returns F_plus (n, d) with numbers that moved too far put at their largest step."""
+        """Return F_plus (n, d) with numbers that moved too far put at their largest step."""
         clipped = F_plus.copy()
         for j in range(len(self.features)):
             for kind, column in self.schema.by_feature.get(j, ()):
@@ -322,7 +322,7 @@ class RuleBook:
         return clipped
 
     def revert(self, F: Array, F_plus: Array) -> Array:
-        """Returns F_plus (n, d) with x's own value for every feature that breaks a rule on it."""
+        """Return F_plus (n, d) with x's own value for every feature that breaks a rule on it."""
         kept = F_plus.copy()
         for j in range(F.shape[1]):
             broken = ~self.allowed(j, F[:, j], F_plus[:, j])
@@ -330,7 +330,7 @@ class RuleBook:
         return kept
 
     def violations(self, F: Array, F_plus: Array) -> dict[str, np.ndarray]:
-        """Returns (n, d) booleans for each kind of rule of the schema: the features that break it.
+        """Return (n, d) booleans for each kind of rule of the schema: the features that break it.
 
         "missing" is a change to missing, "category" a level that does not exist.
         """
@@ -360,7 +360,7 @@ class RuleBook:
     # ---- what may be reached ------------------------------------------------------------------
 
     def possible(self, F: Array, features: Iterable[int] | None = None) -> dict[int, Possible]:
-        """Returns what each feature of each person may be, one feature at a time, x's own value
+        """Return what each feature of each person may be, one feature at a time, x's own value
         included. features: only these; None: all."""
         view = {}
         for j in range(F.shape[1]) if features is None else features:
@@ -384,7 +384,7 @@ class RuleBook:
         return view
 
     def cannot_meet(self, kind: FeatureKind, j: int, x: Array) -> np.ndarray:
-        """Returns (n,) booleans: whose value x of feature j breaks the request's rule of this kind,
+        """Return (n,) booleans: whose value x of feature j breaks the request's rule of this kind,
         while no value that all rules leave keeps it."""
         assert self.request is not None
         feature, column = self.features[j], self.request.columns[kind.field].get(j)
@@ -404,7 +404,7 @@ class RuleBook:
 def split_by_rules(
     rules: RuleBook | None, people: np.ndarray
 ) -> list[tuple[np.ndarray, RuleBook | None]]:
-    """Returns (places in `people`, their rules) of the people whom a request binds, and (places,
+    """Return (places in `people`, their rules) of the people whom a request binds, and (places,
     None) of the others, who get the same answer as without any request. Empty groups are left out.
 
     rules: of the whole table; None: the schema's only. people: rows of the table.
@@ -428,10 +428,10 @@ def _is_same(a: Array, b: Array) -> np.ndarray:
 
 
 def _with_dims(values: Array, n_dims: int) -> Array:
-    """Returns values with axes of length 1 in front, n_dims in all."""
+    """Return values with axes of length 1 in front, n_dims in all."""
     return values.reshape(*[1] * (n_dims - values.ndim), *values.shape)
 
 
 def _some(values: Array, rows: np.ndarray) -> Array:
-    """Returns the values of some people, (n,) booleans; one value for everybody stays as it is."""
+    """Return the values of some people, (n,) booleans; one value for everybody stays as it is."""
     return values if len(values) == 1 and len(rows) != 1 else values[rows]

@@ -29,7 +29,7 @@ class Kind(ABC):
     name: str  # in a BlockingRule, in `violations`, and under [rules] in a wording file
 
     def stated(self, rules: BaseModel) -> list[tuple[str, Any]]:
-        """Returns (feature name or relation, value) of each rule of this kind.
+        """Return (feature name or relation, value) of each rule of this kind.
 
         The value is True if the rule has none (a lock); the name is "" if the rule is about the
         whole plan.
@@ -42,11 +42,11 @@ class Kind(ABC):
         return [] if given is None else [("", given)]
 
     def names(self, *several: BaseModel) -> set[str]:
-        """Returns the features that any of the rules names in this field."""
+        """Return the features that any of the rules names in this field."""
         return {key for rules in several for key, _ in self.stated(rules)}
 
     def also(self, a: BaseModel, b: BaseModel) -> Any:
-        """Returns the value of the field that keeps the rules of both."""
+        """Return the value of the field that keeps the rules of both."""
         mine, other = dict(self.stated(a)), dict(self.stated(b))
         merged = {
             key: self.both(key, mine[key], other[key])
@@ -60,20 +60,20 @@ class Kind(ABC):
         return merged if isinstance(given, dict) else merged.get("")
 
     def both(self, key: str, a: Any, b: Any) -> Any:
-        """Returns the value that keeps two rules on the same thing: the smaller of two limits."""
+        """Return the value that keeps two rules on the same thing: the smaller of two limits."""
         return min(a, b)
 
     def problem(self, rules: BaseModel) -> str:
-        """Returns what makes no sense in the rules of this kind, or ""."""
+        """Return what makes no sense in the rules of this kind, or ""."""
         return ""
 
     def in_words(self, key: str, value: Any) -> str:
-        """Returns the rule as an error names it."""
+        """Return the rule as an error names it."""
         return f"{self.field} of '{key}': {value}"
 
     @abstractmethod
     def relaxed(self, key: str, value: Any, schema: Schema) -> tuple[Feature | None, Any]:
-        """Returns the feature that a rule is about, and its value, as a BlockingRule holds them.
+        """Return the feature that a rule is about, and its value, as a BlockingRule holds them.
 
         If a field of `Feature` can state the rule, the feature has it there and the value is None.
         """
@@ -96,32 +96,32 @@ class FeatureKind(Kind):
     numbers_only = False
 
     def in_schema(self, feature: Feature) -> Any:
-        """Returns the value of the schema's rule of this kind on a feature; None: there is none."""
+        """Return the value of the schema's rule of this kind on a feature; None: there is none."""
         return getattr(feature, self.schema_field) if self.schema_field else None
 
     def compiled_schema(self, feature: Feature, block: Block) -> Sequence[float] | None:
-        """Returns the schema's rule on a feature as numbers (w,) in F; None: there is none."""
+        """Return the schema's rule on a feature as numbers (w,) in F; None: there is none."""
         value = self.in_schema(feature)
         return None if value is None else self.compiled(feature, block, value)
 
     @abstractmethod
     def compiled(self, feature: Feature, block: Block, value: Any) -> Sequence[float] | None:
-        """Returns a rule as numbers (w,) in F; None: it forbids nothing. Raises a UserError if the
+        """Return a rule as numbers (w,) in F; None: it forbids nothing. Raises a UserError if the
         feature cannot have it."""
 
     @abstractmethod
     def permits(self, values: Array, x: Array, new: Array, slack: float) -> np.ndarray:
-        """Returns booleans: may a value change from x to new? Neither is the other, and a
+        """Return booleans: may a value change from x to new? Neither is the other, and a
         comparison with NaN is False."""
 
     def narrow(
         self, values: Array, x: Array, low: Array, high: Array, slack: float
     ) -> tuple[Array, Array]:
-        """Returns the part of [low, high] that the rule leaves a number; low > high: nothing."""
+        """Return the part of [low, high] that the rule leaves a number; low > high: nothing."""
         return low, high
 
     def clip(self, values: Array, x: Array, new: Array) -> Array:
-        """Returns `new` moved to the nearest value that the rule permits, if that is simple."""
+        """Return `new` moved to the nearest value that the rule permits, if that is simple."""
         return new
 
     def is_idle(self, values: Array) -> bool:
@@ -132,7 +132,7 @@ class FeatureKind(Kind):
         return schema[key], None if value is True else value
 
     def short(self, value: Any) -> str:
-        """Returns the rule in a few words, for a table of features."""
+        """Return the rule in a few words, for a table of features."""
         return f"{self.field} {value}"
 
 
@@ -183,7 +183,7 @@ class LimitKind(Kind):
 
     @abstractmethod
     def measure(self, change: RowChange) -> Array:
-        """Returns (n, ...) numbers."""
+        """Return (n, ...) numbers."""
 
     def relaxed(self, key: str, value: Any, schema: Schema) -> tuple[Feature | None, Any]:
         return None, value

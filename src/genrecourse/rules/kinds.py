@@ -24,7 +24,7 @@ from genrecourse.table.schema import Feature, Level, Schema
 
 
 def several(value: Any) -> Any:
-    """Returns one name, rule or value as a tuple of one, and anything else unchanged.
+    """Return one name, rule or value as a tuple of one, and anything else unchanged.
 
     >>> several("age"), several(["age", "sex"])
     (('age',), ['age', 'sex'])
@@ -77,11 +77,11 @@ class Rules(BaseModel):
         return self
 
     def also(self, other: Rules) -> Rules:
-        """Returns the rules that allow exactly what both of the two allow."""
+        """Return the rules that allow exactly what both of the two allow."""
         return Rules(**{kind.field: kind.also(self, other) for kind in KINDS})
 
     def key(self) -> str:
-        """Returns a text that is equal for equal rules."""
+        """Return a text that is equal for equal rules."""
         return self.model_dump_json()
 
 
@@ -138,7 +138,7 @@ INCREASE, DECREASE = Direction("increase"), Direction("decrease")
 
 
 def _stuck_by_direction(*several: BaseModel) -> set[str]:
-    """Returns the features that may go neither up nor down if all of these rules hold."""
+    """Return the features that may go neither up nor down if all of these rules hold."""
     return INCREASE.names(*several) & DECREASE.names(*several)
 
 
@@ -238,7 +238,7 @@ class Range(FeatureKind):
 
 
 def _ends_of(value: tuple[End, End]) -> tuple[float, float]:
-    """Returns the ends of a range, an open one as infinity."""
+    """Return the ends of a range, an open one as infinity."""
     low, high = value
     return -math.inf if low is None else low, math.inf if high is None else high
 
@@ -302,7 +302,7 @@ class Allowed(FeatureKind):
 
 
 def ends_of_rows(values: Array) -> tuple[Array, Array]:
-    """Returns the least and the greatest of each row; (inf, -inf) if all of it is NaN.
+    """Return the least and the greatest of each row; (inf, -inf) if all of it is NaN.
 
     >>> ends_of_rows(np.array([[3.0, np.nan, 1.0]]))
     (array([1.]), array([3.]))
@@ -389,7 +389,7 @@ class Relations(Kind):
     field, name = "relations", "relation"
 
     def compiled(self, text: str, encoder: TableEncoder) -> Relation:
-        """Returns the relation; raises a UserError if it names a protected feature."""
+        """Return the relation; raise a UserError if it names a protected feature."""
         relation = parse_relation(text, encoder)
         features = [encoder.schema.features[j] for j in relation.features]
         protected = [feature.name for feature in features if feature.role == "protected"]
@@ -401,7 +401,7 @@ class Relations(Kind):
         return relation
 
     def broken(self, relation: Relation, change: RowChange) -> np.ndarray:
-        """Returns (n, ...) booleans: does a plan that changes one of the features break it?"""
+        """Return (n, ...) booleans: does a plan that changes one of the features break it?"""
         roles = {j: change.encoder.schema.features[j].role for j in relation.features}
         # time passes whatever a plan does, so a plan does not answer for what time moved
         own = [j for j, role in roles.items() if role not in ("immutable", "advances")]
@@ -432,11 +432,11 @@ FEATURE_KINDS = tuple(kind for kind in KINDS if isinstance(kind, FeatureKind))
 LIMIT_KINDS = tuple(kind for kind in KINDS if isinstance(kind, LimitKind))
 
 
-def how_it_moves(feature: Feature, rules: Rules) -> str:
-    """Returns how a feature may change by the schema and by `rules`, in a few words.
+def how_it_may_change(feature: Feature, rules: Rules) -> str:
+    """Return how a feature may change by the schema and by `rules`, in a few words.
 
     >>> age = Feature(name="age", kind="number", direction="increase")
-    >>> how_it_moves(age, Rules(max_step={"age": 2}))
+    >>> how_it_may_change(age, Rules(max_step={"age": 2}))
     'increase, by at most 2'
     """
     if feature.role == "derived":

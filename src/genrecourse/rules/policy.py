@@ -172,7 +172,7 @@ class PolicyTables(_Part):
 
 
 def read_tables(data: Any, where: str) -> PolicyTables:
-    """Returns the tables of a TOML file; raises a UserError that names the first wrong key.
+    """Return the tables of a TOML file; raise a UserError that names the first wrong key.
 
     >>> read_tables({"rules": {"max_changes": 4}}, "policy.toml").rules.max_changes
     4
@@ -204,7 +204,7 @@ class Policy:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Policy:
-        """Returns the policy in a TOML file."""
+        """Return the policy in a TOML file."""
         path = Path(path)
         try:
             data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -218,25 +218,25 @@ class Policy:
 
     @classmethod
     def of(cls, **data: Any) -> Policy:
-        """Returns a policy from keys as in the file."""
+        """Return a policy from keys as in the file."""
         return cls(read_tables(data, "the policy"))
 
     # ---- in a model file ----------------------------------------------------------------------
 
     def pack(self) -> dict[str, Any]:
-        """Returns the policy as JSON values, for a model file."""
+        """Return the policy as JSON values, for a model file."""
         stated = self.stated.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return {"name": self.name, "stated": stated}
 
     @classmethod
     def unpack(cls, data: dict[str, Any]) -> Policy:
-        """Returns the policy that `pack` was called on."""
+        """Return the policy that `pack` was called on."""
         return cls(read_tables(data["stated"], str(data["name"])), str(data["name"]))
 
     # ---- for a method --------------------------------------------------------------------------
 
     def schema(self, X: pd.DataFrame, base: Schema | None = None) -> Schema:
-        """Returns the schema of X, without the target, with the policy's roles, ranges and costs.
+        """Return the schema of X, without the target, with the policy's roles, ranges and costs.
 
         base: the schema that the policy changes; None: the schema file that the policy names, or
         else the schema inferred from the table.
@@ -249,7 +249,7 @@ class Policy:
         return schema
 
     def _check_names(self, schema: Schema) -> None:
-        """Raises a UserError for a name that is no feature, with its key."""
+        """Raise a UserError for a name that is no feature, with its key."""
         named = [(name, f"'features.{name}'") for name in self.stated.features]
         for kind in FEATURE_KINDS:
             names = [name for name, _ in kind.stated(self.stated.rules)]
@@ -280,7 +280,7 @@ class Policy:
             raise UserError(f"{self.name}: 'features.{feature.name}': {mistake}") from None
 
     def classifier(self, model: Any = None) -> Classifier:
-        """Returns the model with the policy's outcome and cutoff; None: a model to be trained."""
+        """Return the model with the policy's outcome and cutoff; None: a model to be trained."""
         decision = self.stated.decision
         if isinstance(model, Classifier):
             self._check_decision(model)
@@ -317,7 +317,7 @@ class Policy:
         return self.request_with(None)
 
     def request_with(self, rules: Any) -> dict[str, Any]:
-        """Returns `request` with more rules on top; the policy's own stay in force.
+        """Return `request` with more rules on top; the policy's own stay in force.
 
         rules: anything that `read_rules` reads.
         """
@@ -328,13 +328,13 @@ class Policy:
         return {name: value for name, value in options.items() if value is not None}
 
     def split(self, table: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series | None]:
-        """Returns the features, and the outcomes if the table has their column, else None."""
+        """Return the features, and the outcomes if the table has their column, else None."""
         if self.target is None or self.target not in table.columns:
             return table, None
         return table.drop(columns=self.target), table[self.target]
 
     def check_fitted(self, method: FittedMethod) -> None:
-        """Raises a UserError if a method was fitted under a policy with other features.
+        """Raise a UserError if a method was fitted under a policy with other features.
 
         Rules of requests and the promise may differ, since the method did not learn from them.
         """
@@ -357,14 +357,14 @@ class Policy:
         return found + [f"'{name}' was no feature" for name in unknown]
 
     def _stated_of(self, name: str) -> dict[str, Any]:
-        """Returns the fields of a feature that the policy states."""
+        """Return the fields of a feature that the policy states."""
         own, unlisted = self.stated.features.get(name), self.stated.unlisted
         if own is not None:
             return own.stated()
         return {} if unlisted is None else {"role": unlisted}
 
     def _no_longer_stated(self, before: Policy | None) -> list[str]:
-        """Returns what the policy of the fit states about features and this one does not."""
+        """Return what the policy of the fit states about features and this one does not."""
         if before is None:
             return []
         named = [*before.stated.features, *self.stated.features]
@@ -381,7 +381,7 @@ class Policy:
         return found
 
     def _check_decision(self, h: Classifier) -> None:
-        """Raises a UserError if a classifier's outcome or cutoff is not the policy's."""
+        """Raise a UserError if a classifier's outcome or cutoff is not the policy's."""
         wanted, stated = self.stated.decision.cutoff, self.stated.decision.model_fields_set
         named = set(self.stated.decision.favourable)
         # 1 of {0, 1} is favourable where a classifier names none; other labels it does not know
@@ -406,7 +406,7 @@ class Policy:
     # ---- warnings -------------------------------------------------------------------------------
 
     def lint(self, X: pd.DataFrame, method: FittedMethod | None = None) -> list[str]:
-        """Returns sentences about what looks wrong. X: training rows, or others like them.
+        """Return sentences about what looks wrong. X: training rows, or others like them.
 
         method: fitted under this policy. If it is given, plans are made for some of the rows in X
         that it rejects, to find whom the rules leave without one.
@@ -428,7 +428,7 @@ class Policy:
         return remarks + refused
 
     def refused(self, X: pd.DataFrame, method: FittedMethod | None = None) -> list[str]:
-        """Returns sentences about what `fit` or each request would refuse for such a table.
+        """Return sentences about what `fit` or each request would refuse for such a table.
 
         method: if it is given, only the rows that it rejects must be able to meet the rules.
         """
@@ -532,7 +532,7 @@ def _lint_feature(feature: Feature, own: FeaturePolicy, column: pd.Series) -> It
 
 
 def _lint_immutables(schema: Schema, X: pd.DataFrame) -> Iterable[str]:
-    """Yields a sentence if most rows share their immutable values with no other row."""
+    """Yield a sentence if most rows share their immutable values with no other row."""
     fixed = [feature.name for feature in schema if feature.role == "immutable"]
     compared = [name for name in fixed if X[name].nunique() <= SHARED]
     alone = ~X.duplicated(compared, keep=False) if compared else pd.Series(False, X.index)
@@ -590,3 +590,16 @@ def rules_in_force(policy: Policy | None, rules: Any) -> Any:
     3
     """
     return rules if policy is None else policy.request_with(rules).get("rules")
+
+
+def promise_in_force(policy: Policy | None, promise: float | None) -> float | None:
+    """Return the larger of the promise of a request and the policy's; None: there is neither.
+
+    A request can ask for more than the policy, and never for less.
+
+    >>> policy = Policy.of(decision={"promise": 0.9})
+    >>> promise_in_force(policy, 0.8), promise_in_force(policy, 0.95), promise_in_force(None, None)
+    (0.9, 0.95, None)
+    """
+    stated = [promise, None if policy is None else policy.promise]
+    return max((share for share in stated if share is not None), default=None)

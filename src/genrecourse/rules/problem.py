@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,33 @@ class TrainingRows:
     F: Array  # (n, d)
     favourable: np.ndarray  # (n,) booleans: the outcome, or h's decision if no outcome was given
     confidence: Array  # (n,) h on the common scale, 0.5 at the cutoff
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """The people of one request: their table, checked once, and what is computed from it.
+
+    >>> from genrecourse.evaluation.example_tables import example_rows
+    >>> problem, rows = example_rows()
+    >>> people = problem.read(problem.probe)
+    >>> people.F.shape, int(people.rejected.sum())
+    ((80, 2), 41)
+    """
+
+    X: pd.DataFrame  # the schema's columns, in the schema's order
+    F: Array  # (n, d)
+    Z: Array  # (n, D)
+    problem: Problem
+
+    @cached_property
+    def score(self) -> Array:
+        """(n,) h's scores."""
+        return self.problem.classifier.score_rows(self.X, self.Z, self.problem.encoder)
+
+    @property
+    def rejected(self) -> np.ndarray:
+        """(n,) booleans: True if h rejects the person."""
+        return np.asarray(self.score <= self.problem.classifier.cutoff)
 
 
 @dataclass(frozen=True)
@@ -86,21 +114,21 @@ class Problem:
 
     # ---- tables ---------------------------------------------------------------------------------
 
-    def ordered(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Return X with the schema's columns in the schema's order, after checking its cells."""
+    def read(self, X: pd.DataFrame) -> People:
+        """Return the people of X. Raises UserError if X does not fit the schema."""
         self.encoder.check(X)
-        return X[self.schema.names]
+        X = X[self.schema.names]
+        F = self.encoder.features(X, is_checked=True)
+        return People(X, F, self.encoder.from_features(F), self)
 
-    def compile(self, rules: Any, X: pd.DataFrame) -> RuleBook | None:
-        """Return the rules of a request for each row of X, or None if there are none.
+    def compile(self, rules: Any, people: People) -> RuleBook | None:
+        """Return the rules of a request for each person, or None if there are none.
 
         Only rejected people have to be able to meet them.
         """
         if rules is None:
             return None
-        X = self.ordered(X)
-        rejected = ~self.classifier.accepts(X)
-        return request_book(rules, self.rules, X, rejected)
+        return request_book(rules, self.rules, people.X, people.rejected, people.F)
 
     # ---- h ---------------------------------------------------------------------------------------
 

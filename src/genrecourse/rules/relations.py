@@ -49,7 +49,7 @@ class Possible:
 
     @classmethod
     def known(cls, value: Any) -> Possible:
-        """Returns a feature that can only be `value`."""
+        """Return a feature that can only be `value`."""
         return cls(value, value)
 
 
@@ -75,13 +75,13 @@ class Relation:
     evaluate: Expression
 
     def __call__(self, view: View) -> Truth:
-        """Returns 1 if it is met whatever the open features become, -1 if it is broken, else 0."""
+        """Return 1 if it is met whatever the open features become, -1 if it is broken, else 0."""
         with np.errstate(invalid="ignore"):
             return self.evaluate(view)
 
 
 def parse_relation(text: str, encoder: TableEncoder) -> Relation:
-    """Returns a relation over the features of a table; raises a UserError if it cannot be read.
+    """Return a relation over the features of a table; raise a UserError if it cannot be read.
 
     >>> from genrecourse.table.encoding import TableEncoder
     >>> import pandas as pd
@@ -165,7 +165,7 @@ def _compare(left: _Term, sign: str, right: _Term, slack: float) -> Expression:
 
 
 def _is_one_of(feature: int, levels: list[int], n_levels: int) -> Expression:
-    """Checks that a category's level is in a set."""
+    """Check that a category's level is in a set."""
     inside = np.isin(np.arange(n_levels + 1), levels)
 
     def evaluate(view: View) -> Truth:
@@ -399,7 +399,7 @@ def _term(j: int, block: Block) -> _Term:
 
 
 def level_of(feature: Feature, value: Level) -> int | None:
-    """Returns the place of a level, given as its value or its text; None if there is none.
+    """Return the place of a level, given as its value or its text; None if there is none.
 
     >>> from genrecourse.table.schema import Feature
     >>> level_of(Feature(name="job", kind="category", categories=("clerk", "cook")), "cook")

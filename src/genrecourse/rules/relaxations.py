@@ -42,7 +42,7 @@ class RelaxedRule:
 
 
 def relaxed_rules(book: RuleBook) -> list[RelaxedRule]:
-    """Returns each rule of the request, for those who have it, and then each rule of the schema.
+    """Return each rule of the request, for those who have it, and then each rule of the schema.
 
     >>> import pandas as pd
     >>> from genrecourse.table.schema import Schema
@@ -69,7 +69,7 @@ def _of_schema(book: RuleBook) -> list[RelaxedRule]:
 
 
 def _stated_kinds(feature: Feature) -> list[FeatureKind]:
-    """Returns the kinds of rules that the schema has on a feature and that can be relaxed.
+    """Return the kinds of rules that the schema has on a feature and that can be relaxed.
 
     No rule on a feature that time moves, or that is protected, decides a plan.
     """

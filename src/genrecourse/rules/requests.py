@@ -23,13 +23,18 @@ if TYPE_CHECKING:
 
 
 def request_book(
-    rules: Any, book: RuleBook, X: pd.DataFrame, asking: np.ndarray | None = None
+    rules: Any,
+    book: RuleBook,
+    X: pd.DataFrame,
+    asking: np.ndarray | None = None,
+    F: Array | None = None,
 ) -> RuleBook:
-    """Returns the rules of each row of X: the schema's and the request's.
+    """Return the rules of each row of X: the schema's and the request's.
 
     rules: anything that `read_rules` reads. book: the schema's rules. asking: (n,) booleans, who is
-    to get a plan: only they must be able to meet the rules; None: everybody. Raises a UserError for
-    an unknown feature or value, and for a rule that somebody does not meet and cannot meet.
+    to get a plan: only they must be able to meet the rules; None: everybody. F: the features of X,
+    if they are known. Raises a UserError for an unknown feature or value, and for a rule that
+    somebody does not meet and cannot meet.
 
     >>> from genrecourse.rules.book import RuleBook
     >>> from genrecourse.table.encoding import TableEncoder
@@ -44,12 +49,13 @@ def request_book(
     sets, group = stated.by_row(X.index)
     found = book.with_statements(Statements.of_request(sets, book.encoder), group)
     who = np.arange(len(X)) if asking is None else np.flatnonzero(asking)
-    _check_possible(found.take(who), book.encoder.features(X)[who], X.index[who])
+    F = book.encoder.features(X) if F is None else F
+    _check_possible(found.take(who), F[who], X.index[who])
     return found
 
 
 def _check_roles(rules: Rules, schema: Schema) -> None:
-    """Raises a UserError for a rule that no plan could keep, or that must decide no plan."""
+    """Raise a UserError for a rule that no plan could keep, or that must decide no plan."""
     why = {
         "advances": "which time moves, whatever a plan does: no plan can keep a rule on it",
         "protected": "which is protected: it must decide no plan",
@@ -65,7 +71,7 @@ def _check_roles(rules: Rules, schema: Schema) -> None:
 
 
 def _check_possible(book: RuleBook, F: Array, index: pd.Index) -> None:
-    """Raises a UserError for a rule that somebody does not meet and cannot, whatever changes."""
+    """Raise a UserError for a rule that somebody does not meet and cannot, whatever changes."""
     assert book.request is not None
     names = book.encoder.schema.names
     for i, rules in enumerate(book.request.rules):

@@ -71,7 +71,7 @@ class DerivedFeatures:
         return list(self._formulas)
 
     def apply(self, F: Array, F_plus: Array) -> Array:
-        """Returns F_plus (..., d) with the derived and advancing features that the changes of the
+        """Return F_plus (..., d) with the derived and advancing features that the changes of the
         others from F (..., d) imply.
 
         A person who changes nothing does not advance. A derived value is computed again only if one
@@ -91,7 +91,7 @@ class DerivedFeatures:
         return found
 
     def ahead(self, F_plus: Array) -> Array:
-        """Returns F_plus with derived and advancing features set as if every part of every formula
+        """Return F_plus with derived and advancing features set as if every part of every formula
         had changed, for callers that do not know x."""
         ahead = F_plus.copy()
         for j, horizon in self._horizon.items():
@@ -101,7 +101,7 @@ class DerivedFeatures:
         return ahead
 
     def agree(self, F: Array, F_plus: Array) -> np.ndarray:
-        """Returns (...) booleans: has each derived and advancing feature the value that it must
+        """Return (...) booleans: has each derived and advancing feature the value that it must
         have?"""
         answer = np.ones(np.broadcast_shapes(F.shape, F_plus.shape)[:-1], dtype=bool)
         if not self:
@@ -112,14 +112,14 @@ class DerivedFeatures:
         return answer
 
     def is_at(self, j: int, expected: Array, value: Array) -> np.ndarray:
-        """Returns booleans: is `value` the expected one, up to the rounding of feature j's decimals
+        """Return booleans: is `value` the expected one, up to the rounding of feature j's decimals
         and dtype?"""
         with np.errstate(invalid="ignore"):
             close = np.abs(expected - value) <= self._slack(j, expected)
         return np.asarray(close | (np.isnan(expected) & np.isnan(value)))
 
     def possible(self, j: int, x: Array) -> Possible:
-        """Returns what feature j may be while it is not known which other features change."""
+        """Return what feature j may be while it is not known which other features change."""
         if j not in self._horizon:
             return Possible(np.full(x.shape, -np.inf), np.full(x.shape, np.inf))
         return Possible(x, x + self._horizon[j])
@@ -136,7 +136,7 @@ class DerivedFeatures:
         return np.asarray(~self._same(F, F_plus)[..., self._parts[j]].all(axis=-1))
 
     def _same(self, F: Array, F_plus: Array) -> np.ndarray:
-        """Returns `unchanged`, but values that are equal in single precision are the same too."""
+        """Return `unchanged`, but values that are equal in single precision are the same too."""
         same = unchanged(F, F_plus)
         for j, block in enumerate(self.blocks):
             if block.single:
@@ -144,7 +144,7 @@ class DerivedFeatures:
         return same
 
     def _computed(self, j: int, F: Array) -> Array:
-        """Returns the value of feature j's formula, scaled and with the feature's decimals."""
+        """Return the value of feature j's formula, scaled and with the feature's decimals."""
         values = {
             self._names[k]: self.blocks[k].low + F[..., k] * self.blocks[k].span
             for k in self._parts[j]
@@ -179,11 +179,11 @@ class ProtectedMask:
         return bool(self.mask.any())
 
     def hide(self, F: Array) -> Array:
-        """Returns rows of F (..., d) with 0 for every protected feature."""
+        """Return rows of F (..., d) with 0 for every protected feature."""
         return np.where(self.mask, 0.0, F) if self else F
 
     def hide_encoded(self, Z: Array) -> Array:
-        """Returns rows of Z (..., D) with 0 in every column of a protected feature."""
+        """Return rows of Z (..., D) with 0 in every column of a protected feature."""
         return np.where(self.columns, 0.0, Z) if self else Z
 
 
@@ -208,7 +208,7 @@ class ProtectedUse:
 
 
 def protected_used_by(h: Classifier, schema: Schema, X: pd.DataFrame) -> list[ProtectedUse]:
-    """Returns the protected features that h uses.
+    """Return the protected features that h uses.
 
     At most `SAMPLED` rows, spread over the table, are scored again with up to 8 other values of the
     feature that occur in them. h may use a feature on other rows only, which this cannot see.
@@ -232,7 +232,7 @@ def protected_used_by(h: Classifier, schema: Schema, X: pd.DataFrame) -> list[Pr
 
 
 def _changes_score(h: Classifier, X: pd.DataFrame, name: str, own: Array) -> np.ndarray:
-    """Returns (n,) booleans: does another value of one feature change the score `own`?"""
+    """Return (n,) booleans: does another value of one feature change the score `own`?"""
     low, high = h.score_range
     changes = np.zeros(len(X), dtype=bool)
     for value in _some(X[name].drop_duplicates()):

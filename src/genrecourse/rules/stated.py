@@ -31,7 +31,7 @@ class PersonalRules(BaseModel):
     default: Rules = Rules()
 
     def also(self, other: PersonalRules) -> PersonalRules:
-        """Returns the rules that keep both, for everybody and for each person."""
+        """Return the rules that keep both, for everybody and for each person."""
         nothing, labels = Rules(), dict.fromkeys((*self.people, *other.people))
         people = {
             label: self.people.get(label, nothing).also(other.people.get(label, nothing))
@@ -40,13 +40,13 @@ class PersonalRules(BaseModel):
         return PersonalRules(people=people, default=self.default.also(other.default))
 
     def only(self, index: pd.Index) -> PersonalRules:
-        """Returns the rules of the people in `index`."""
+        """Return the rules of the people in `index`."""
         there = {str(plain(label)) for label in index}
         people = {label: own for label, own in self.people.items() if str(plain(label)) in there}
         return PersonalRules(people=people, default=self.default)
 
     def by_row(self, index: pd.Index) -> tuple[list[Rules], np.ndarray]:
-        """Returns the distinct rules in force, and for each row (n,) the place of its rules.
+        """Return the distinct rules in force, and for each row (n,) the place of its rules.
 
         A person's own rules come on top of the default: stating a rule never removes another.
         """
@@ -69,7 +69,7 @@ class PersonalRules(BaseModel):
         return distinct, group
 
     def _by_label(self, index: pd.Index) -> dict[Any, Rules]:
-        """Returns `people` by the labels of a table; a label that came through JSON is text."""
+        """Return `people` by the labels of a table; a label that came through JSON is text."""
         labels = {plain(label) for label in index}
         texts = {str(label): label for label in labels}
         found: dict[Any, Rules] = {}
@@ -86,7 +86,7 @@ class PersonalRules(BaseModel):
 
 
 def read_rules(given: Any) -> PersonalRules:
-    """Returns rules from what a user may give: for everybody, by index label, or as plain data.
+    """Return rules from what a user may give: for everybody, by index label, or as plain data.
 
     A mapping is read as the fields of `Rules`, as {"default": ..., "people": {label: ...}}, or, if
     its values are `Rules` or its keys are no text, as index label to rules.

@@ -64,7 +64,7 @@ class Statements:
 
     @classmethod
     def of_request(cls, sets: Sequence[Rules], encoder: TableEncoder) -> Statements:
-        """Raises a UserError if a rule names an unknown feature or a value it cannot have."""
+        """Raise a UserError if a rule names an unknown feature or a value it cannot have."""
         texts = list(dict.fromkeys(text for rules in sets for text in rules.relations))
         limits = {
             kind.field: np.array([dict(kind.stated(rules)).get("", np.inf) for rules in sets])
@@ -81,7 +81,7 @@ class Statements:
         )
 
     def without(self, kind: Kind, place: int | str, sets: np.ndarray) -> Statements:
-        """Returns these statements without one rule in some of the sets, (g,) booleans.
+        """Return these statements without one rule in some of the sets, (g,) booleans.
 
         place: the feature, or the text of the relation; not used for a limit on a whole plan.
         """

@@ -119,9 +119,13 @@ class TableEncoder:
         """Convert X to Z: (n, d) -> (n, D)."""
         return self.from_features(self.features(X))
 
-    def features(self, X: pd.DataFrame) -> Array:
-        """Convert X to F: (n, d) -> (n, d). Raises UserError if X does not fit the schema."""
-        self.check(X)
+    def features(self, X: pd.DataFrame, *, is_checked: bool = False) -> Array:
+        """Convert X to F: (n, d) -> (n, d). Raises UserError if X does not fit the schema.
+
+        is_checked: the caller has called `check`, so it is not done again.
+        """
+        if not is_checked:
+            self.check(X)
         F = np.empty((len(X), len(self.schema)))
         for j, (feature, block) in enumerate(zip(self.schema, self.blocks, strict=True)):
             if feature.is_category:
@@ -192,14 +196,14 @@ class TableEncoder:
                 F[:, j] = (_legal(feature, block, F[:, j]) - block.low) / block.span
         return self.from_features(F)
 
-    def decode(self, Z: Array, like: pd.DataFrame) -> pd.DataFrame:
+    def decode(self, Z: Array, like: pd.DataFrame, F_like: Array | None = None) -> pd.DataFrame:
         """Convert Z to X, with the index, column order and dtypes of `like`: (n, D) -> (n, d).
 
         Row i of Z belongs to row i of `like`. A feature that did not change keeps the cell of
-        `like`, so it is exact for every dtype.
+        `like`, so it is exact for every dtype. F_like: the features of `like`, if they are known.
         """
         F = self.to_features(Z)
-        same = unchanged(self.features(like), F)
+        same = unchanged(self.features(like) if F_like is None else F_like, F)
         columns = {}
         for j, (feature, block) in enumerate(zip(self.schema, self.blocks, strict=True)):
             column = like[feature.name].copy()

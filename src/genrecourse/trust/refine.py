@@ -82,14 +82,14 @@ def refine(
         rows = np.flatnonzero(saved > 0)
         if len(rows) == 0:
             break
-        kept = order[rows, place]
+        back = order[rows, place]
         trial = F_plus[rows]
-        trial[np.arange(len(rows)), kept] = F[rows, kept]
+        trial[np.arange(len(rows)), back] = F[rows, back]
         if rules is not None:
             trial = rules.with_derived(F[rows], trial)
             Z_trial = encoder.from_features(trial)
         else:
-            Z_trial = np.where(owner == kept[:, None], Z[rows], Z_plus[rows])
+            Z_trial = np.where(owner == back[:, None], Z[rows], Z_plus[rows])
         found = verifier.reach(Z_trial, confidence(Z_trial), floors[rows])
         value = verifier.worth(found, safety)  # NaN if a measure is below its floor
         ok = value >= worth[rows] - saved[rows] / d - GIVE
@@ -109,7 +109,7 @@ def fewest(
     cost: Cost,
     safety: float,
     feasible: Callable[[np.ndarray, Array], np.ndarray],
-    settle: Callable[[Array, Array], Array] = lambda F, F_plus: F_plus,
+    with_derived: Callable[[Array, Array], Array] = lambda F, F_plus: F_plus,
 ) -> Array:
     """Return (n, d) x_plus with as few changes as possible.
 
@@ -127,7 +127,7 @@ def fewest(
         safety: where the thresholds lie, from 0 (cheap) to 1 (safe).
         feasible: takes row numbers and their trial rows of F; returns booleans, True if all rules
             allow the trial. A rule between two features may need both to change.
-        settle: computes the derived features of trial rows (`RuleBook.with_derived`).
+        with_derived: computes the derived features of trial rows (`RuleBook.with_derived`).
 
     Examples:
         >>> from genrecourse.evaluation.example_tables import example_rows
@@ -159,7 +159,7 @@ def fewest(
             rows, back = left[some], order[some, place]
             trial = F_plus[rows]
             trial[np.arange(len(rows)), back] = F[rows, back]
-            trial = settle(F[rows], trial)
+            trial = with_derived(F[rows], trial)
             Z_trial = encoder.from_features(trial)
             sure = confidence(Z_trial)
             reached = verifier.reach(Z_trial, sure, floors[rows])

@@ -105,7 +105,7 @@ def compare(
 
 
 def _compared(entries: Any, datasets: list[str], seeds: Any, **options: Any) -> list[Line]:
-    """Returns the lines of a comparison. Ctrl-C loses only the run in progress."""
+    """Return the lines of a comparison. Ctrl-C loses only the run in progress."""
     output = options.get("output")
     try:
         with own_warnings() as notes:

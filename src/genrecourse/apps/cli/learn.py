@@ -165,7 +165,7 @@ def info(model: ModelFolder, classifier: OwnModel = None) -> None:
 
 
 def _rules_table(summary: RulesSummary) -> Group:
-    """Returns each feature, how it may change, and the rules on plans as a whole."""
+    """Return each feature, how it may change, and the rules on plans as a whole."""
     table = Table("feature", "kind", "may change", box=None)
     for each in summary.features:
         table.add_row(each.name, each.kind, Text(each.may_change))

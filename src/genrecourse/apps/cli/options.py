@@ -72,12 +72,12 @@ Seed = Annotated[int, typer.Option(help="Decides everything random.")]
 
 
 def split(names: str) -> list[str]:
-    """Returns the names in a text with commas between them."""
+    """Return the names in a text with commas between them."""
     return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def own_model(where: str | None) -> Any:
-    """Returns the model that --classifier names; None if it names none."""
+    """Return the model that --classifier names; None if it names none."""
     return None if where is None else import_model(where)
 
 
@@ -101,7 +101,7 @@ def plan_request(
 
 
 def score_ends(text: str | None) -> tuple[float, float] | None:
-    """Returns the two ends in LOW,HIGH; None if there is no text."""
+    """Return the two ends in LOW,HIGH; None if there is no text."""
     if text is None:
         return None
     try:
@@ -114,7 +114,7 @@ def score_ends(text: str | None) -> tuple[float, float] | None:
 
 
 def parameter(text: str) -> tuple[str, Any]:
-    """Returns NAME and VALUE of NAME=VALUE; a VALUE that is no JSON is text."""
+    """Return NAME and VALUE of NAME=VALUE; a VALUE that is no JSON is text."""
     name, equals, value = text.partition("=")
     if not equals:
         raise UserError(f"--param {text!r} should be NAME=VALUE, such as gamma=0.7")
@@ -125,7 +125,7 @@ def parameter(text: str) -> tuple[str, Any]:
 
 
 def how_many_rows(text: str) -> int | None:
-    """Returns the number of --rows; None for 'all'."""
+    """Return the number of --rows; None for 'all'."""
     if text == "all":
         return None
     if not text.isdecimal() or int(text) == 0:

@@ -180,7 +180,7 @@ def audit(
 
 
 def _open(model: Path, classifier: str | None, policy: Path | None) -> Service:
-    """Returns the service of a folder, and prints a note if the folder's own policy is in force."""
+    """Return the service of a folder; print a note if the folder's own policy is in force."""
     service = Service.open(model, own_model(classifier), policy)
     if policy is None and service.policy is not None:
         note = f"note: under {service.policy.name}, the policy that the model was fitted under"

@@ -65,7 +65,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a method said to one request.
+    """The answer of a method to one request.
 
     >>> Answer(pd.DataFrame({"income": [30.0]}), seconds=0.2, log_prob=None).seconds
     0.2
@@ -153,11 +153,11 @@ def _talk(
     _tell(pipe, process, (people, dict(asks)), "its people")
     answers = {}
     for name in asks:
-        said = _hear(pipe, process, "answered")
+        reply = _hear(pipe, process, "answered")
         answers[name] = Answer(
-            _as_people(said["X_plus"], people),
-            said["seconds"],
-            None if said["log_prob"] is None else np.array(unpack(said["log_prob"]), dtype=float),
+            _as_people(reply["X_plus"], people),
+            reply["seconds"],
+            None if reply["log_prob"] is None else np.array(unpack(reply["log_prob"]), dtype=float),
         )
     notes = _hear(pipe, process, "ended")["notes"]
     return Run(fitted["seconds"], unpack(fitted["report"]), answers, notes)
@@ -174,12 +174,12 @@ def _tell(pipe: Connection, process: Any, what: Any, name: str) -> None:
 
 def _hear(pipe: Connection, process: Any, verb: str) -> dict[str, Any]:
     try:
-        said = json.loads(pipe.recv_bytes())
+        reply = json.loads(pipe.recv_bytes())
     except (EOFError, ConnectionResetError):
         raise MethodError(_death(process, verb)) from None
-    if "failed" in said:
-        raise MethodError(said["failed"])
-    return said
+    if "failed" in reply:
+        raise MethodError(reply["failed"])
+    return reply
 
 
 def _death(process: Any, verb: str) -> str:
@@ -228,7 +228,7 @@ def _child(pipe: Connection, fence: Fence) -> None:
             _work(pipe)
         _say(pipe, notes=notes)
     except EOFError:
-        return  # nobody listens any more
+        return  # the other process has closed the pipe
     except Exception as error:
         _say(pipe, failed=_in_words(error))
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from genrecourse import Rules
-from genrecourse.advice.summary import how_it_may_change
+from genrecourse.rules.kinds import how_it_may_change
 from genrecourse.table.schema import Feature
 
 
