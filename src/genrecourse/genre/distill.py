@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from genrecourse.trust.verifier import Verifier
 
 SOURCES = 2000  # rejected training rows that are searched for, at most
+HELD_SOURCES = 200  # held-out ones, whose loss is watched
 SEARCHED = 64  # nearest targets that the search for one of them looks at
 WARMTH = 0.01  # a finalist that is this much worse is chosen exp(-1) times as often
-Q_SHARE = 0.25  # share of each batch that comes from Q
+Q_SHARE = 0.1  # share of each batch that comes from Q
 AT_ONCE = 500  # people searched for together; bounds memory
 
 Pair = tuple[torch.Tensor, ...]

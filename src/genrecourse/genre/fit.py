@@ -25,7 +25,7 @@ from genrecourse.genre.any_lam import LAM_RANGE, USUAL_LAM, AnyLamPairs, make_an
 from genrecourse.genre.bins import BinKind, make_bins
 from genrecourse.genre.choose_gamma import LOOKED_AT, choose_gamma
 from genrecourse.genre.density import RecourseDensity
-from genrecourse.genre.distill import SOURCES, Lesson, teach
+from genrecourse.genre.distill import HELD_SOURCES, SOURCES, Lesson, teach
 from genrecourse.genre.model import NetConfig, RecourseNet, make_knots
 from genrecourse.genre.pairs import Pairs, lost_by_cap, make_pairs
 from genrecourse.genre.targets import Targets, clean, make_targets
@@ -198,7 +198,10 @@ def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> 
     lesson: list[TensorPairs] = list(both)
     if settings.distill:
         assert verifier is not None
-        lesson = [taught(problem, each, verifier, settings) for each in both]
+        lesson = [
+            taught(problem, each, verifier, settings, most)
+            for each, most in zip(both, (SOURCES, HELD_SOURCES), strict=True)
+        ]
         clock.lap("search")
     elif settings.refine:
         assert verifier is not None
@@ -490,22 +493,24 @@ def refined(
     return Refined((x, torch.as_tensor(better), *lam), drawn.n_sources)
 
 
-def taught(problem: Problem, drawn: Drawn, verifier: Verifier, settings: FitSettings) -> Lesson:
-    """Search for some of the sources; return the pairs that were found, beside Q's own.
+def taught(
+    problem: Problem, drawn: Drawn, verifier: Verifier, settings: FitSettings, most: int
+) -> Lesson:
+    """Search for the first `most` sources; return the pairs that were found, beside Q's own.
 
     >>> from genrecourse.evaluation.example_tables import example_rows, example_settings
     >>> from genrecourse.evaluation.example_tables import example_targets
     >>> problem, rows = example_rows()
     >>> settings = example_settings()
     >>> drawn = Pairing(problem, example_targets(), 0.5, settings).pair_up(rows, np.arange(2))
-    >>> len(taught(problem, drawn, fit_verifier(problem, rows, 0), settings))
-    2
+    >>> len(taught(problem, drawn, fit_verifier(problem, rows, 0), settings, most=1))
+    1
     """
     return teach(
         problem,
         verifier,
         drawn.pairing.targets,
-        drawn.F[:SOURCES],
+        drawn.F[:most],
         safety=settings.safety,
         own=drawn,
     )

@@ -71,6 +71,8 @@ def nearest_constrained(
     request: RuleBook,
     k: int,
     confidence: Callable[[Array], Array],
+    *,
+    unmatched: bool = False,
 ) -> tuple[Array, Array]:
     """Return the k cheapest targets under a request, as `nearest` does, (N, k, d) and (N, k).
 
@@ -89,7 +91,10 @@ def nearest_constrained(
     codes = match_codes(F, request, targets.edges)
     for start in range(0, len(F), ASKED_AT_ONCE):
         people = range(start, min(start + ASKED_AT_ONCE, len(F)))
-        known = [_cheapest_constrained(F[i], codes[i], targets, request.take([i])) for i in people]
+        known = [
+            _cheapest_constrained(F[i], codes[i], targets, request.take([i]), unmatched)
+            for i in people
+        ]
         accepted = _first_accepted([rows for rows, _ in known], request, k, confidence)
         for i, (rows, price), found in zip(people, known, accepted, strict=True):
             F_plus[i, : len(found)] = rows[found]
@@ -98,15 +103,13 @@ def nearest_constrained(
 
 
 def _cheapest_constrained(
-    x: Array, codes: np.ndarray, targets: Targets, mine: RuleBook
+    x: Array, codes: np.ndarray, targets: Targets, mine: RuleBook, unmatched: bool
 ) -> tuple[Array, Array]:
-    """One person's targets as their rules leave them, cheapest first, and their costs.
-
-    If no target shares the person's immutables, all are tried: the caller asks h again anyway.
-    """
+    """One person's targets as their rules leave them, cheapest first, and their costs."""
     matching = (targets.codes == codes).all(axis=1)
-    offers = targets.F[matching if matching.any() else slice(None)][None]
-    offers[..., mine.immutable] = x[mine.immutable]
+    if unmatched and not matching.any():
+        matching[:] = True  # x's immutables are carried over below; the caller asks h again
+    offers = targets.F[matching][None]
     x = x[None, None]
     for j in range(x.shape[-1]):
         ok = mine.allowed(j, x[..., j], offers[..., j])

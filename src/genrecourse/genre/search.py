@@ -67,11 +67,13 @@ def search(
     safety: float,
     margin: float = 0.5,
     finalists: int = FINALISTS,
+    retrieved: int = 0,
     request: RuleBook | None = None,
 ) -> Finalists:
     """Refine the best candidates of each row of Z (N, D) and score them again.
 
-    found: the candidates. request: the rules of the N people, beyond the schema's.
+    found: the candidates. retrieved: how many of them, the last ones, are retrieved targets; the
+    best of these is a finalist too. request: the rules of the N people, beyond the schema's.
 
     >>> from genrecourse.evaluation.example_tables import example_rows
     >>> from genrecourse.genre.fit import fit_verifier
@@ -83,9 +85,11 @@ def search(
     """
     N, n, d = found.F.shape
     score = expected_score(found, verifier, safety=safety, margin=margin)
-    k = min(finalists, n)
-    best = np.argsort(-score, axis=1, kind="stable")[:, :k]
-    F = problem.encoder.to_features(Z)
+    best = np.argsort(-score, axis=1, kind="stable")[:, : finalists - (retrieved > 0)]
+    if retrieved:
+        own = n - retrieved + score[:, n - retrieved :].argmax(axis=1)
+        best = np.concatenate([best, own[:, None]], axis=1)
+    k, F = best.shape[1], problem.encoder.to_features(Z)
     again = np.repeat(np.arange(N), k)
     refined = refine(
         F[again],

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 # refining and retrieval look for the cheapest x_plus whatever lam is: without them lam decides
 ANY_LAM = {"lam": "any", "select": "likelihood", "refine": False, "retrieve": False}
-ANY_LAM["n_draws"] = 64
 AUTO = {"gamma": "auto", "labelled": True}
 
 METHODS = Registry(
     {
         "genre": Listed("genre", "GenRe"),
+        "genre-distilled": Listed("genre", "GenRe", "DISTILLED_PRESET"),
         "genre-any": Listed("genre", "GenRe", ANY_LAM),
         "genre-paper": Listed("genre", "GenRe", PAPER_SETTINGS),
         "nnr": Listed("nearest", "NearestNeighbour"),
@@ -28,6 +28,9 @@ METHODS = Registry(
         "nnr-dplus": Listed("nearest", "NearestNeighbour", {"gamma": 0.7, "labelled": True}),
         "nnr-auto": Listed("nearest", "NearestNeighbour", AUTO),
         "nnr-refined": Listed("nearest", "NearestNeighbour", {**AUTO, "refine": True}),
+        "nnr-search": Listed(
+            "nearest", "NearestNeighbour", {**AUTO, "refine": True, "search": True}
+        ),
         "wachter": Listed("wachter", "Wachter"),
         "growing_spheres": Listed("growing_spheres", "GrowingSpheres"),
         "dice": Listed("dice", "DiCE"),

@@ -1,6 +1,6 @@
 """DensityMethod: recourse from a trained density R_theta(x+ | x).
 
-Effort "sample": a few draws, and the likeliest one that h accepts; people without one are searched
+Effort "sample": a few draws, of which one is selected; if h accepts none, the person is searched
 for. Effort "search": many draws compete with the nearest targets, a verifier selects, and what was
 selected is refined. `sample`, `draws` and `log_prob` are the density's own verbs.
 """
@@ -115,20 +115,24 @@ class DensityMethod(VerifiedMethod):
 
     def propose(self, Z: Array, noise: KeyedNoise, n: int, **options: Any) -> Proposals:
         """Return what recourse gives, then the best draws that differ in what they change."""
-        n_draws = options.get("n_draws") or (DRAWN_EACH * n if n > 1 else None)
-        asked = {**options, "n_draws": n_draws}
-        offers = self._offers(Z, noise, asked, options.get("rules"))
-        found = self._answer(offers, noise, asked)[:, None]
-        if n > 1:
-            found = np.concatenate([found, self._diverse(offers, n)], axis=1)
-        return Proposals(
-            self._legal_each(offers.F, found, offers.request),
-            tried=offers.draws.F.shape[1],
-            reason=lambda: self._reason(Z),
-            log_prob=lambda X_plus, given: np.asarray(
+        effort, asked = self._effort(options), dict(options)
+        if n > 1 and effort == "sample" and self._can_search and not options.get("n_draws"):
+            asked["n_draws"] = max(self.n_draws, DRAWN_EACH * n)
+        tried = self._n_drawn(asked.get("n_draws"), None, effort)
+        more: dict[str, Any] = {
+            "tried": tried + (RETRIEVED if self.retrieve and effort == "search" else 0),
+            "log_prob": lambda X_plus, given: np.asarray(
                 self.log_prob(X_plus, given=given, lam=options.get("lam")), dtype=float
             ),
+        }
+        if n == 1:
+            return replace(super().propose(Z, noise, n, **options), **more)
+        offers = self._offers(Z, noise, asked, options.get("rules"))
+        found = np.concatenate(
+            [self._answer(offers, noise, asked)[:, None], self._diverse(offers, n)], axis=1
         )
+        legal = self._legal_each(offers.F, found, offers.request)
+        return Proposals(legal, reason=lambda: self._reason(Z), **more)
 
     def _diverse(self, offers: Offers, n: int) -> Array:
         """(N, OFFERED * n, d) the best draws that differ in what they change.
@@ -143,7 +147,7 @@ class DensityMethod(VerifiedMethod):
         for i in range(len(F)):
             picks = pick_diverse(moved[i], merit[i], k, worse=np.inf)
             found[i, : len(picks)] = draws.F[i, picks]
-        if self.refine and offers.effort == "search":
+        if self.refine and not (offers.effort == "sample" and self._can_search):
             found = self._closer_each(F, found, offers.safety, offers.request)
         return found
 
@@ -235,6 +239,7 @@ class DensityMethod(VerifiedMethod):
                 offers.scored,
                 safety=offers.safety,
                 margin=self.margin_,
+                retrieved=RETRIEVED if self.retrieve else 0,
                 request=offers.request,
             ).best
         pick = self._select(offers, self.margin_)
@@ -248,26 +253,24 @@ class DensityMethod(VerifiedMethod):
 
     def _select(self, offers: Offers, margin: float) -> np.ndarray:
         """(N,) the draw of each row that is given back."""
-        if offers.effort == "search":
+        if self.select == "verified":
             return np.asarray(self._expected(offers, margin).argmax(axis=1))
-        by_search = self.select == "verified"  # R_theta has learned from it, costs included
         return select(
             offers.scored.confidence,
             offers.draws.log_prob + offers.draws.log_weight,
             offers.scored.cost,
-            rule="likelihood" if by_search else self.select,
+            rule=self.select,
             margin=margin,
-            cost_weight=0.0 if by_search else self.cost_weight,
+            cost_weight=self.cost_weight,
         )
 
     def _merit(self, offers: Offers) -> Array:
         """(N, n) what each draw is worth to selection; -inf if h rejects it."""
-        if offers.effort == "search":
+        if self.select == "verified":
             merit = self._expected(offers, self.margin_)
         else:
             merit = offers.draws.log_prob + offers.draws.log_weight
-            if self.select != "verified":
-                merit = merit - self.cost_weight * offers.scored.cost
+            merit = merit - self.cost_weight * offers.scored.cost
         return np.where(offers.scored.confidence > 0.5, merit, -np.inf)
 
     def _sampled(

@@ -41,13 +41,20 @@ class VerifiedMethod(Method):
 
     # ---- recourse -----------------------------------------------------------------------------
 
-    def _nearest(self, Z: Array, F: Array, k: int, request: RuleBook | None) -> tuple[Array, Array]:
-        """Return the k nearest targets (N, k, d) of each row, and their costs (N, k)."""
+    def _nearest(
+        self, Z: Array, F: Array, k: int, request: RuleBook | None, *, unmatched: bool = False
+    ) -> tuple[Array, Array]:
+        """Return the k nearest targets (N, k, d) of each row, and their costs (N, k).
+
+        unmatched: if no target shares a person's immutables, use all targets.
+        """
         problem = self.problem_
         if request is not None:
-            return nearest_constrained(F, self.targets_, request, k, problem.confidence)
+            return nearest_constrained(
+                F, self.targets_, request, k, problem.confidence, unmatched=unmatched
+            )
         known = (self.targets_, problem.rules, problem.cost)
-        found, cost = nearest(Z, F, *known, k, unmatched=self.verifier_ is not None)
+        found, cost = nearest(Z, F, *known, k, unmatched=unmatched)
         return problem.with_derived(F[:, None], found), cost
 
     def _closer(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import torch
 
+from genrecourse.errors import UserError
 from genrecourse.genre.bins import BinKind, Bins
 from genrecourse.genre.choose_sampling import (
     MARGIN_GRID,
@@ -16,7 +17,7 @@ from genrecourse.genre.choose_sampling import (
 )
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.fit import FitSettings, FittedDensity, Lam, Setting, Training, fit_density
-from genrecourse.genre.model import COMPACT, PAPER, NetConfig, RecourseNet
+from genrecourse.genre.model import COMPACT, PAPER, SMALL, NetConfig, RecourseNet
 from genrecourse.genre.targets import Targets, match_codes
 from genrecourse.methods._density_method import DensityMethod
 from genrecourse.methods.presets import PAPER_SETTINGS
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from genrecourse.methods.base import TrainingRows
     from genrecourse.table.schema import Schema
 
-__all__ = ["PAPER_PRESET", "PAPER_SETTINGS", "GenRe", "Training"]
+__all__ = ["DISTILLED_PRESET", "PAPER_PRESET", "PAPER_SETTINGS", "GenRe", "Training"]
 
 
 PAPER_PRESET: dict[str, Any] = {
@@ -44,6 +45,14 @@ PAPER_PRESET: dict[str, Any] = {
         schedule="constant",
         patience=None,
     ),
+}
+
+# A search has taught the density: a smaller net, a shorter training and four draws are enough.
+DISTILLED_PRESET: dict[str, Any] = {
+    "distill": True,
+    "n_draws": 4,
+    "net": SMALL,
+    "training": Training(epochs=30, bounds=(80, 400), batch_size=128, lr=3e-3),
 }
 
 
@@ -62,18 +71,18 @@ class GenRe(DensityMethod):
         automatic choices are then made at 5.
     gamma: how sure h must be of a training target, on the scale where 0.5 is h's cutoff; "auto":
         chosen on training rows without training a model.
-    temperature, margin: of sampling and selection; "auto": 0.3 and 0.5 if the density is distilled,
+    temperature, margin: of sampling and selection; "auto": 0.5 and 0.5 if the density is distilled,
         otherwise chosen with the one model trained, on held-out rejected training rows, by a judge
         that was not fitted on the rows it scores.
     n_draws: how many samples the selection chooses from; a search draws 64 or more.
-    select: among the draws that h accepts with margin: "verified", the likeliest if the density is
-        distilled, and in a search the best expected Score by a verifier fitted on the training
-        rows; "likelihood", the likeliest and cheapest. "paper": the draw with the highest score
-        of h.
-    distill: let a search for rejected training rows teach the density, if a verifier selects and
-        lam is a number. A few draws are then as good as a search, and `recourse` makes no other
-        effort. False, or lam="any": the density learns the pairs of Algorithm 1, and `recourse`
-        searches. `recourse(X, effort="search")` always does.
+    select: among the draws that h accepts with margin: "verified", the best expected Score by a
+        verifier fitted on the training rows; "likelihood", the likeliest and cheapest. "paper":
+        the draw with the highest score of h.
+    distill: let a search for rejected training rows teach the density; needs select="verified" and
+        a number for lam. A few draws are then about as good as a search, so `recourse` makes the
+        effort "sample", and searches only for people of whose draws h accepts none. False: the
+        density learns the pairs of Algorithm 1, and `recourse` searches. Each request can choose:
+        `recourse(X, effort="search")`.
     cost_weight: extra weight of cost in select="likelihood"; log R already contains -lam * C.
     refine: move the drawn pairs towards x before training, as far as the verifier allows, and the
         selected x_plus in the same way. False: the pairs of the paper.
@@ -110,10 +119,10 @@ class GenRe(DensityMethod):
         gamma: Setting = "auto",
         temperature: Setting = "auto",
         margin: Setting = "auto",
-        n_draws: int = 8,
+        n_draws: int = 64,
         select: SelectRule = "verified",
         cost_weight: float = 3.0,
-        distill: bool = True,
+        distill: bool = False,
         refine: bool = True,
         retrieve: bool = True,
         safety: float = 0.5,
@@ -169,6 +178,11 @@ class GenRe(DensityMethod):
     def _fit(self, rows: TrainingRows) -> None:
         check_lam(self._where("fit"), self.lam)
         check_safety(self._where("fit"), self.safety)
+        if self.distill and (self.select != "verified" or self.lam == "any"):
+            raise UserError(
+                f"{self._where('fit')}: distill=True needs select='verified' and a number for lam; "
+                f"here they are {self.select!r} and {self.lam!r}. Change them, or leave distill out"
+            )
         found = fit_density(self.problem_, rows, self._fit_settings())  # Algorithm 1
         self.fit_report_: dict[str, Any] = found.report
         self.gamma_, self.targets_, self.density_ = found.gamma, found.targets, found.density
@@ -184,7 +198,7 @@ class GenRe(DensityMethod):
             gamma=self.gamma,
             clean=self.clean,
             refine=self.refine,
-            distill=self.distill and self.select == "verified" and self.lam != "any",
+            distill=self.distill,
             has_verifier=self.select == "verified" or self.refine,
             has_judge=self.clean or has_auto,
             safety=self.safety,

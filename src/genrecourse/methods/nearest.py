@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from genrecourse.table.schema import Schema
 
 OFFERED = 4  # nearest targets for each plan asked for, where several are
-CANDIDATES = 96  # nearest targets that a verifier chooses from, as many as GenRe's search has
+CANDIDATES = 64  # nearest targets that a verifier chooses from ...
+SEARCHED = 96  # ... and in a search: as many candidates as GenRe's search has
 
 
 class NearestNeighbour(VerifiedMethod):
@@ -39,6 +40,9 @@ class NearestNeighbour(VerifiedMethod):
         outlying, and lets the same verifier choose among the nearest rows.
     labelled: use only rows with a favourable outcome (the paper's D+).
     refine: restore x's values as far as the verifier allows, as GenRe does.
+    search: with gamma="auto" and refine, make as much effort as GenRe's search: as many
+        candidates and refined finalists; if no accepted row shares a person's immutables, try all
+        of them with the person's immutables carried over, and ask h again.
     safety: from as cheap as possible (0) to as safe as possible (1), if a verifier is used.
 
     >>> import pandas as pd
@@ -58,6 +62,7 @@ class NearestNeighbour(VerifiedMethod):
         gamma: float | Literal["auto"] = 0.5,
         labelled: bool = False,
         refine: bool = False,
+        search: bool = False,
         safety: float = 0.5,
         lam: float = 5.0,
         n_bins: int = 50,
@@ -67,6 +72,7 @@ class NearestNeighbour(VerifiedMethod):
         self.gamma = gamma
         self.labelled = labelled
         self.refine = refine
+        self.search = search
         self.safety = safety
         self.lam = lam
         self.n_bins = n_bins
@@ -129,37 +135,36 @@ class NearestNeighbour(VerifiedMethod):
         rules: RuleBook | None = None,
     ) -> Array:
         safety = self.safety if safety is None else safety
-        F, k = self.problem_.encoder.to_features(Z), CANDIDATES if self.gamma == "auto" else 1
-        F_plus, cost = self._nearest(Z, F, k, rules)
+        F, k = self.problem_.encoder.to_features(Z), self._n_candidates
+        F_plus, cost = self._nearest(Z, F, k, rules, unmatched=self.search)
         chosen = F_plus[:, 0]
         if self.verifier_ is not None and k > 1:
-            chosen = self._verified(Z, F_plus, cost, safety, rules)
-        elif self.verifier_ is not None and self.refine:
+            found = scored(self.problem_, Z, F_plus, cost)
+            # x itself stands where there are fewer than k targets, at an infinite cost
+            found = replace(found, confidence=np.where(np.isfinite(cost), found.confidence, 0.0))
+            if self.search and self.refine:
+                known = (self.problem_, self.verifier_, Z, found)
+                best = search(*known, safety=safety, request=rules).best
+                return self.problem_.encoder.from_features(best)
+            score = expected_score(found, self.verifier_, safety=safety)
+            chosen = F_plus[np.arange(len(F)), score.argmax(axis=1)]
+        if self.verifier_ is not None and self.refine:
             chosen = self._closer(F, chosen, safety, rules)
         return self.problem_.encoder.from_features(chosen)
 
-    def _verified(
-        self, Z: Array, F_plus: Array, cost: Array, safety: float, rules: RuleBook | None
-    ) -> Array:
-        """Return (N, d) the best of the candidates F_plus (N, k, d), as GenRe's search chooses."""
-        assert self.verifier_ is not None
-        found = scored(self.problem_, Z, F_plus, cost)
-        # x itself stands where there are fewer than k targets, at an infinite cost
-        found = replace(found, confidence=np.where(np.isfinite(cost), found.confidence, 0.0))
-        if self.refine:
-            known = (self.problem_, self.verifier_, Z, found)
-            return search(*known, safety=safety, request=rules).best
-        score = expected_score(found, self.verifier_, safety=safety)
-        return np.asarray(F_plus[np.arange(len(Z)), score.argmax(axis=1)])
+    @property
+    def _n_candidates(self) -> int:
+        if self.gamma != "auto":
+            return 1
+        return SEARCHED if self.search else CANDIDATES
 
     def propose(self, Z: Array, noise: KeyedNoise, n: int, **options: Any) -> Proposals:
         """Return what recourse gives, then the nearest targets."""
-        tried = CANDIDATES if self.gamma == "auto" else 1
-        first = replace(super().propose(Z, noise, n, **options), tried=tried)
+        first = replace(super().propose(Z, noise, n, **options), tried=self._n_candidates)
         if n == 1:
             return first
         rules, F = options.get("rules"), self.problem_.encoder.to_features(Z)
-        found, _ = self._nearest(Z, F, OFFERED * n, rules)
+        found, _ = self._nearest(Z, F, OFFERED * n, rules, unmatched=self.search)
         if self.verifier_ is not None and self.refine:
             safety = options.get("safety")
             safety = self.safety if safety is None else float(safety)

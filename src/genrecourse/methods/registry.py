@@ -13,18 +13,23 @@ from typing import Any
 class Listed:
     """A class of a module in `methods/`, and settings that differ from its defaults.
 
+    settings: a dict, or the name of one in the module.
+
     >>> Listed("nearest", "NearestNeighbour", {"gamma": 0.7}).maker().keywords
     {'gamma': 0.7}
     """
 
     module: str
     name: str
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] | str = field(default_factory=dict)
 
     def maker(self) -> Any:
         """Import the class; return it, or a partial of it with the settings."""
-        kind = getattr(import_module(f"genrecourse.methods.{self.module}"), self.name)
-        return partial(kind, **self.settings) if self.settings else kind
+        module = import_module(f"genrecourse.methods.{self.module}")
+        kind, settings = getattr(module, self.name), self.settings
+        if isinstance(settings, str):
+            settings = getattr(module, settings)
+        return partial(kind, **settings) if settings else kind
 
 
 class Registry(UserDict[str, Any]):
