@@ -21,7 +21,7 @@ from genrecourse.evaluation.evaluate import Case
 
 def describe(name: str, seed: int) -> dict[str, Any]:
     """Return one result line: the numbers of the published tables for a data set and seed."""
-    case, data = last.case(name, seed, nested=False), load_dataset(name, seed=seed)
+    case, data = last.case(name, seed, "files"), load_dataset(name, seed=seed)
     Z_train, Z_test = case.encoder.encode(data.X_train), case.encoder.encode(data.X_test)
     gold_train, gold_test = case.judge.probability(Z_train), case.judge.probability(Z_test)
     drawn = _drawn_test_labels(case, gold_train, gold_test)

@@ -496,9 +496,9 @@ def test_what_is_asked_of_one_case_in_a_row_makes_it_once(monkeypatch: pytest.Mo
     monkeypatch.setattr(bench, "make_case", lambda *which, **how: made.append(which) or which)
     monkeypatch.setattr(bench, "witnesses_of", lambda case: made.append("witnesses") or object())
     last = bench._Last()
-    assert last.case("a", 0, False) is last.case("a", 0, False)
+    assert last.case("a", 0, "files") is last.case("a", 0, "files")
     assert last.witnesses("a", 0, False) is last.witnesses("a", 0, False)
     assert made == [("a", 0), "witnesses"]
-    last.case("a", 0, True)  # another case: the witnesses of the first are no longer right
+    last.case("a", 0, "nested")  # another case: the witnesses of the first are no longer right
     last.witnesses("a", 0, True)
     assert made == [("a", 0), "witnesses", ("a", 0), "witnesses"]

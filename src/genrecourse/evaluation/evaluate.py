@@ -1,7 +1,8 @@
 """The protocol: make a case (data, labels, h, judge, people) from a seed, and score a method on it.
 
 The seed decides the forest, the drawn labels, h, the test rows and the method. With `nested=True`
-the case is made from training rows only, for development: it uses no test row.
+the case is made from training rows only, for development: it uses no test row. With `fresh=True`
+all rows are pooled and split again.
 
 `measure` returns one number per person and metric. `evaluate` returns the tidy rows of one run.
 `base_rates` returns what accepted people themselves get, as a reference for these rows.
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 # Random streams of a case. They differ from the streams that a method makes from the same seed: the
 # retrained models of a verifier must not be the retrained models that evaluate it.
-PROTOCOL, NESTED, RETRAINED, ACCEPTED = 1, 2, 71_993, 71_999
+PROTOCOL, NESTED, FRESH, RETRAINED, ACCEPTED = 1, 2, 4, 71_993, 71_999
 OTHER_HIDDEN = ((32, 32), (64, 64))  # another architecture of h: the first that differs
 LOF_NEIGHBOURS = 20
 BASE_ROWS = 1000
@@ -107,6 +108,7 @@ def make_case(
     *,
     rows: int | None = 200,
     nested: bool = False,
+    fresh: bool = False,
     h_config: MLPConfig | None = None,
 ) -> Case:
     """Return the case of a data set and a seed (sections 1-4 of the protocol).
@@ -114,6 +116,8 @@ def make_case(
     name: a data set of `load_dataset`.
     rows: how many rejected test rows; None: all of them.
     nested: use training rows only, for development.
+    fresh: pool the training and test rows and split them again, by the seed and into the same
+        sizes. The fixed test rows have been looked at for long; these people are new.
     h_config: how h is trained; None: as the data set recommends.
 
     >>> case = make_case("german", seed=0, rows=50)  # doctest: +SKIP
@@ -121,7 +125,7 @@ def make_case(
     50
     """
     data = load_dataset(name, seed=seed)
-    X_train, y_train, X_test, y_test = _parts(data, seed, nested)
+    X_train, y_train, X_test, y_test = _parts(data, seed, nested, fresh)
     encoder = TableEncoder(data.schema).fit(X_train)
     Z_train, Z_test = encoder.encode(X_train), encoder.encode(X_test)
     judge_rows, judge_labels = np.concatenate([Z_train, Z_test]), np.concatenate([y_train, y_test])
@@ -154,14 +158,19 @@ def make_case(
 
 
 def _parts(
-    data: Dataset, seed: int, nested: bool
+    data: Dataset, seed: int, nested: bool, fresh: bool
 ) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
-    if not nested:
+    """Return training and test rows with their outcomes."""
+    if nested and fresh:
+        raise UserError("a case is nested or has fresh people, not both; choose one of the two")
+    if not nested and not fresh:
         return data.X_train, data.y_train.to_numpy(), data.X_test, data.y_test.to_numpy()
-    order = np.random.default_rng([seed, NESTED]).permutation(len(data.X_train))
-    cut = len(order) * 3 // 4
+    X, y, cut = data.X_train, data.y_train.to_numpy(), len(data.X_train) * 3 // 4
+    if fresh:
+        X = pd.concat([X, data.X_test], ignore_index=True)
+        y, cut = np.concatenate([y, data.y_test.to_numpy()]), len(data.X_train)
+    order = np.random.default_rng([seed, FRESH if fresh else NESTED]).permutation(len(X))
     fit, test = order[:cut], order[cut:]
-    X, y = data.X_train, data.y_train.to_numpy()
     return X.iloc[fit], y[fit], X.iloc[test], y[test]
 
 

@@ -29,6 +29,9 @@ Witnesses = Annotated[
         help="Also measure with further models (h retrained, other judges): slower, the default.",
     ),
 ]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Pool all rows and split them again by the seed.")
+]
 Nested = Annotated[bool, typer.Option("--nested", help="Use training rows alone, for development.")]
 
 
@@ -46,6 +49,7 @@ def evaluate(
     seed: Seed = 0,
     witnesses: Witnesses = True,
     nested: Nested = False,
+    fresh: Fresh = False,
 ) -> None:
     """Judge one method under the paper's protocol: every metric, with its interval and people.
 
@@ -54,7 +58,7 @@ def evaluate(
     training row can reach, and accepted people without any change.
     """
     entry = Entry(method, method, dict(parameter(text) for text in param or []))
-    how = {"rows": how_many_rows(rows), "witnesses": witnesses, "nested": nested}
+    how = {"rows": how_many_rows(rows), "witnesses": witnesses, "nested": nested, "fresh": fresh}
     lines = _compared([entry], [dataset], [seed], **how)
     _end_if_failed(lines)
     print_notes(lines[0]["notes"])
@@ -80,6 +84,7 @@ def compare(
     ] = None,
     witnesses: Witnesses = True,
     nested: Nested = False,
+    fresh: Fresh = False,
 ) -> None:
     """Judge methods on data sets and seeds under the paper's protocol, and show which is better.
 
@@ -92,7 +97,13 @@ def compare(
         close = did_you_mean(reference, names)
         raise UserError(f"the reference '{reference}'{close} is none of the methods {names}")
     wanted = range(first_seed, first_seed + seeds)
-    how = {"rows": how_many_rows(rows), "witnesses": witnesses, "nested": nested, "output": output}
+    how = {
+        "rows": how_many_rows(rows),
+        "witnesses": witnesses,
+        "nested": nested,
+        "fresh": fresh,
+        "output": output,
+    }
     lines = _compared(names, sets, wanted, **how)
     found = standings(lines, reference)
     for ending, text in rendering.files(lines, found).items():

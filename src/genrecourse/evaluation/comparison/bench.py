@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,7 @@ from genrecourse.model.artifact import pack
 if TYPE_CHECKING:
     from genrecourse.evaluation.gold import Witnesses
 
+Split = Literal["files", "nested", "fresh"]  # which rows are the people: see `make_case`
 KEPT = ("score", "val", "lof", "cost")  # a line stores these metrics for every person
 
 
@@ -37,21 +38,23 @@ class _Last:
     """
 
     def __init__(self) -> None:
-        self._key: tuple[str, int, bool] | None = None
+        self._key: tuple[str, int, Split] | None = None
         self._case: Case | None = None
         self._witnesses: Witnesses | None = None
 
-    def case(self, name: str, seed: int, nested: bool) -> Case:
+    def case(self, name: str, seed: int, split: Split) -> Case:
         """Return the case with all people; a case with fewer rows has the first of them."""
-        if self._case is None or self._key != (name, seed, nested):
+        if self._case is None or self._key != (name, seed, split):
             self._key = self._case = self._witnesses = None  # free the memory first
-            self._case = make_case(name, seed, rows=None, nested=nested)
-            self._key = (name, seed, nested)
+            self._case = make_case(
+                name, seed, rows=None, nested=split == "nested", fresh=split == "fresh"
+            )
+            self._key = (name, seed, split)
         return self._case
 
-    def witnesses(self, name: str, seed: int, nested: bool) -> Witnesses:
+    def witnesses(self, name: str, seed: int, split: Split) -> Witnesses:
         """Return the witnesses of the case."""
-        case = self.case(name, seed, nested)
+        case = self.case(name, seed, split)
         if self._witnesses is None:
             self._witnesses = witnesses_of(case)
         return self._witnesses
@@ -63,21 +66,21 @@ last = _Last()
 class Bench:
     """The case of one data set and seed, on which methods run.
 
-    >>> bench = Bench("german", 0, rows=50, nested=False, witnesses=False)  # doctest: +SKIP
+    >>> bench = Bench("german", 0, rows=50, split="files", witnesses=False)  # doctest: +SKIP
     >>> bench.run(Entry("nnr", "nnr"), heads(Entry("nnr", "nnr")), None)  # doctest: +SKIP
     """
 
     def __init__(
-        self, name: str, seed: int, *, rows: int | None, nested: bool, witnesses: bool
+        self, name: str, seed: int, *, rows: int | None, split: Split, witnesses: bool
     ) -> None:
         started = time.perf_counter()
-        whole = last.case(name, seed, nested)
+        whole = last.case(name, seed, split)
         self.case = replace(whole, people=whole.people.iloc[:rows])
         if len(self.case.people) == 0:
             raise UserError(
                 f"{name}, seed {seed}: h rejects none of the test rows; choose another seed"
             )
-        self.witnesses = last.witnesses(name, seed, nested) if witnesses else None
+        self.witnesses = last.witnesses(name, seed, split) if witnesses else None
         self.seconds = time.perf_counter() - started
 
     def run(self, entry: Entry, heads: list[Line], output: Path | None) -> list[Line]:

@@ -20,12 +20,12 @@ from rich.text import Text
 
 from genrecourse.data.datasets import DATASETS, load_dataset
 from genrecourse.errors import UserError, did_you_mean
-from genrecourse.evaluation.comparison.bench import Bench
+from genrecourse.evaluation.comparison.bench import Bench, Split
 from genrecourse.evaluation.comparison.entries import BOUNDS, Entry, check_entries, heads
 from genrecourse.evaluation.comparison.results import Line, ResultsFile
 
 # What identifies a run: a comparison uses an old line if all of these are the same.
-KEY = ("dataset", "seed", "label", "rows", "nested", "witnesses", "config")
+KEY = ("dataset", "seed", "label", "rows", "nested", "fresh", "witnesses", "config")
 
 
 def compare(
@@ -36,6 +36,7 @@ def compare(
     rows: int | None = 200,
     output: Path | None = None,
     nested: bool = False,
+    fresh: bool = False,
     witnesses: bool = True,
     progress: bool = True,
 ) -> list[Line]:
@@ -49,6 +50,7 @@ def compare(
     rows: how many rejected test rows per seed; None: all of them.
     output: a .jsonl file to which each finished run is appended; None: nothing is stored.
     nested: use training rows only, for development.
+    fresh: pool all rows and split them again by the seed, so that the people are new.
     witnesses: also measure what needs further models (retrained models, other forests).
     progress: show a progress bar, or one line per run if the output is not a terminal.
 
@@ -58,7 +60,12 @@ def compare(
     """
     _check(datasets, seeds, rows)
     wanted = [(entry, heads(entry)) for entry in check_entries(entries) + bounds()]
-    asked = {"rows": rows, "nested": nested, "witnesses": witnesses}
+    asked: Line = {"rows": rows, "nested": nested, "witnesses": witnesses}
+    if nested and fresh:
+        raise UserError("nested and fresh are both set; choose one of the two")
+    if fresh:
+        asked["fresh"] = True  # lines of other runs have no such entry
+    split: Split = "fresh" if fresh else "nested" if nested else "files"
     cells = [
         Cell(name, seed, entry, [{"dataset": name, "seed": seed} | asked | head for head in known])
         for name in dict.fromkeys(datasets)
@@ -74,7 +81,7 @@ def compare(
         with _RunsBar(len(todo), progress) as bar:
             for (name, seed), group in groupby(todo, key=lambda cell: (cell.dataset, cell.seed)):
                 bar.say(f"{name}, seed {seed}: data, judge and h")
-                bench = Bench(name, seed, rows=rows, nested=nested, witnesses=witnesses)
+                bench = Bench(name, seed, rows=rows, split=split, witnesses=witnesses)
                 for cell in group:
                     bar.say(f"{name}, seed {seed}: {cell.entry.label}")
                     lines = bench.run(cell.entry, cell.heads, output)
