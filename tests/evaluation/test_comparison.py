@@ -497,8 +497,8 @@ def test_what_is_asked_of_one_case_in_a_row_makes_it_once(monkeypatch: pytest.Mo
     monkeypatch.setattr(bench, "witnesses_of", lambda case: made.append("witnesses") or object())
     last = bench._Last()
     assert last.case("a", 0, "files") is last.case("a", 0, "files")
-    assert last.witnesses("a", 0, False) is last.witnesses("a", 0, False)
+    assert last.witnesses("a", 0, "files") is last.witnesses("a", 0, "files")
     assert made == [("a", 0), "witnesses"]
     last.case("a", 0, "nested")  # another case: the witnesses of the first are no longer right
-    last.witnesses("a", 0, True)
+    last.witnesses("a", 0, "nested")
     assert made == [("a", 0), "witnesses", ("a", 0), "witnesses"]
