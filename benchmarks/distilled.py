@@ -1,0 +1,118 @@
+"""The distilled density beside the search, on fresh people: Score, robustness, changes and time.
+
+    python -m benchmarks.distilled --datasets german,compas --seeds 61,62 --rows 200
+    python -m benchmarks.distilled --nested --datasets german --seeds 0      # development
+    python -m benchmarks.distilled --show
+
+`genre` searches for every person. `genre-distilled` learns from that search and then draws four
+times; it is also asked to search. `nnr-search` has the same verifier and makes the same effort, but
+no density. Every method sees the same people; for each seed all rows of a data set are pooled and
+split again (`--nested`: training rows alone). Lines are appended to
+benchmarks/results/distilled.jsonl with the hash of each configuration; what is there is not run
+again. Compare seconds within a seed only.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from genrecourse.evaluation.comparison import Entry, compare
+from genrecourse.evaluation.comparison.results import ResultsFile, unpack_numbers
+
+RESULTS = Path(__file__).parent / "results"
+ENTRIES = [
+    Entry("genre", "genre"),
+    Entry("genre-distilled", "genre-distilled", asks={"": {}, "search": {"effort": "search"}}),
+    Entry("nnr-search", "nnr-search"),
+]
+TODAY = "genre"
+COLUMNS = (
+    *("score", "val", "val_oof", "lof", "lof_20", "cost", "changes"),
+    *("h_valid", "violations", "noise", "retrained_seed", "retrained_bootstrap"),
+)
+
+
+def show(path: Path) -> None:
+    """Print the mean over seeds, and the paired difference of the Score from today's GenRe."""
+    with ResultsFile(path) as file:
+        lines = [line for line in file.lines if "failed" not in line and "people" in line]
+    found = defaultdict(dict)
+    for line in lines:
+        found[line["dataset"], line["label"]][line["seed"]] = line
+    for name in sorted({dataset for dataset, _ in found}):
+        table = Table(title=name)
+        for column in ("", "score - today's", *COLUMNS, "ms a row", "fit s", "seeds"):
+            table.add_column(column, justify="right" if column else "left")
+        for (dataset, label), by_seed in found.items():
+            if dataset == name:
+                table.add_row(label, *_cells(by_seed, found.get((name, TODAY), {})))
+        Console(width=190).print(table)
+
+
+def _cells(by_seed: dict[int, dict], today: dict[int, dict]) -> list[str]:
+    group = list(by_seed.values())
+    means = [_mean(group, column) for column in COLUMNS]
+    recourse = [g["seconds"]["recourse"] / g["n"] * 1e3 for g in group if "recourse" in g["seconds"]]
+    fit = [g["seconds"]["fit"] for g in group if "fit" in g["seconds"]]
+    return [
+        _difference(by_seed, today),
+        *(f"{mean:.3f}" for mean in means),
+        f"{np.mean(recourse):.2f}" if recourse else "",
+        f"{np.mean(fit):.1f}" if fit else "",
+        ",".join(map(str, by_seed)),
+    ]
+
+
+def _mean(group: list[dict], column: str) -> float:
+    known = [g["metrics"][column]["mean"] for g in group if column in g["metrics"]]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def _difference(by_seed: dict[int, dict], today: dict[int, dict]) -> str:
+    """Return the mean paired difference over seeds, and half of its 95% interval over seeds."""
+    both = [seed for seed in by_seed if seed in today]
+    each = [
+        np.mean(
+            unpack_numbers(by_seed[s]["people"]["score"])
+            - unpack_numbers(today[s]["people"]["score"])
+        )
+        for s in both
+    ]
+    if not each:
+        return ""
+    half = 1.96 * np.std(each, ddof=1) / len(each) ** 0.5 if len(each) > 1 else float("nan")
+    return f"{np.mean(each):+.4f} ± {half:.4f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--datasets", default="german")
+    parser.add_argument("--seeds", default="61")
+    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--nested", action="store_true")
+    parser.add_argument("--no-witnesses", action="store_true")
+    parser.add_argument("--show", action="store_true")
+    options = parser.parse_args()
+    path = RESULTS / ("distilled_nested.jsonl" if options.nested else "distilled.jsonl")
+    if not options.show:
+        compare(
+            ENTRIES,
+            options.datasets.split(","),
+            [int(seed) for seed in options.seeds.split(",")],
+            rows=options.rows,
+            output=path,
+            nested=options.nested,
+            fresh=not options.nested,
+            witnesses=not options.no_witnesses,
+        )
+    show(path)
+
+
+if __name__ == "__main__":
+    main()
