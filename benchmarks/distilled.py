@@ -58,7 +58,9 @@ def show(path: Path) -> None:
 def _cells(by_seed: dict[int, dict], today: dict[int, dict]) -> list[str]:
     group = list(by_seed.values())
     means = [_mean(group, column) for column in COLUMNS]
-    recourse = [g["seconds"]["recourse"] / g["n"] * 1e3 for g in group if "recourse" in g["seconds"]]
+    recourse = [
+        g["seconds"]["recourse"] / g["n"] * 1e3 for g in group if "recourse" in g["seconds"]
+    ]
     fit = [g["seconds"]["fit"] for g in group if "fit" in g["seconds"]]
     return [
         _difference(by_seed, today),
