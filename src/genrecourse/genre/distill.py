@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from genrecourse.table.encoding import Array
     from genrecourse.trust.verifier import Verifier
 
-SOURCES = 2000  # rejected training rows that are searched for, at most
+SOURCES = 4000  # rejected training rows that are searched for, at most
 HELD_SOURCES = 200  # held-out ones, whose loss is watched
 SEARCHED = 64  # nearest targets that the search for one of them looks at
 WARMTH = 0.01  # a finalist that is this much worse is chosen exp(-1) times as often

@@ -1,8 +1,8 @@
 """DensityMethod: recourse from a trained density R_theta(x+ | x).
 
-Effort "sample": a few draws, of which one is selected; if h accepts none, the person is searched
-for. Effort "search": many draws compete with the nearest targets, a verifier selects, and what was
-selected is refined. `sample`, `draws` and `log_prob` are the density's own verbs.
+Effort "sample": a few draws, of which one is selected; if none is good enough, the person is
+searched for. Effort "search": many draws compete with the nearest targets, a verifier selects, and
+what was selected is refined. `sample`, `draws` and `log_prob` are the density's own verbs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from genrecourse.planning.proposer import Proposals
 from genrecourse.rules.policy import rules_in_force
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.noise import KeyedNoise
-from genrecourse.trust.score import Scored, expected_score
+from genrecourse.trust.score import Judged, Scored, expected_score, judge_candidates
 
 if TYPE_CHECKING:
     from genrecourse.genre.bins import BinKind
@@ -41,6 +41,7 @@ SEARCH_DRAWS = 64  # draws that a search looks at ...
 RETRIEVED = 32  # ... with so many nearest targets
 OFFERED = 3  # different draws for each plan asked for, if several are
 DRAWN_EACH = 8  # draws that these are chosen from, for each plan asked for
+SECOND_DRAWS = 16  # draws of a search for people whom no few draws could serve
 SEARCH_TEMPERATURE = 1.0  # of a search's draws: they should differ
 SCORED = 1024  # rows whose likelihood is computed together
 
@@ -217,16 +218,24 @@ class DensityMethod(VerifiedMethod):
     # ---- what it chooses ----------------------------------------------------------------------
 
     def _answer(self, offers: Offers, noise: KeyedNoise, options: Mapping[str, Any]) -> Array:
-        """(N, d) the best of the offers; if h accepts none of a person's draws, search for it."""
-        found = self._best(offers)
+        """(N, d) what recourse gives: the best of the offers.
+
+        If none of a person's few draws reaches the verifier's thresholds, search for that person.
+        """
         if offers.effort == "search" or not self._can_search:
-            return found
-        lost = np.flatnonzero(~(offers.scored.confidence > 0.5).any(axis=1))
+            return self._best(offers)
+        judged = self._judged(offers)
+        found = offers.draws.F[np.arange(len(offers.Z)), judged.merit.argmax(axis=1)]
+        lost = np.flatnonzero(~judged.reaches.any(axis=1))
         if len(lost):
-            more = {**options, "effort": "search", "n_draws": None}
+            more = {**options, "effort": "search", "n_draws": SECOND_DRAWS}
             mine = None if offers.request is None else offers.request.take(lost)
             found[lost] = self._best(self._offers(offers.Z[lost], noise, more, mine))
-        return found
+        return np.asarray(found)
+
+    def _judged(self, offers: Offers) -> Judged:
+        assert self.verifier_ is not None
+        return judge_candidates(offers.scored, self.verifier_, safety=offers.safety)
 
     def _best(self, offers: Offers) -> Array:
         """(N, d) what recourse gives, of all that was drawn and retrieved."""
@@ -253,6 +262,8 @@ class DensityMethod(VerifiedMethod):
 
     def _select(self, offers: Offers, margin: float) -> np.ndarray:
         """(N,) the draw of each row that is given back."""
+        if offers.effort == "sample" and self._can_search:
+            return np.asarray(self._judged(offers).merit.argmax(axis=1))
         if self.select == "verified":
             return np.asarray(self._expected(offers, margin).argmax(axis=1))
         return select(
@@ -266,7 +277,9 @@ class DensityMethod(VerifiedMethod):
 
     def _merit(self, offers: Offers) -> Array:
         """(N, n) what each draw is worth to selection; -inf if h rejects it."""
-        if self.select == "verified":
+        if offers.effort == "sample" and self._can_search:
+            merit = self._judged(offers).merit
+        elif self.select == "verified":
             merit = self._expected(offers, self.margin_)
         else:
             merit = offers.draws.log_prob + offers.draws.log_weight

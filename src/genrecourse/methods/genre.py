@@ -52,7 +52,7 @@ DISTILLED_PRESET: dict[str, Any] = {
     "distill": True,
     "n_draws": 4,
     "net": SMALL,
-    "training": Training(epochs=30, bounds=(80, 400), batch_size=128, lr=3e-3),
+    "training": Training(epochs=30, bounds=(80, 400), batch_size=256, lr=4e-3),
 }
 
 
@@ -80,7 +80,8 @@ class GenRe(DensityMethod):
         the draw with the highest score of h.
     distill: let a search for rejected training rows teach the density; needs select="verified" and
         a number for lam. A few draws are then about as good as a search, so `recourse` makes the
-        effort "sample", and searches only for people of whose draws h accepts none. False: the
+        effort "sample", and searches only for people whose draws all miss a threshold of the
+        verifier. False: the
         density learns the pairs of Algorithm 1, and `recourse` searches. Each request can choose:
         `recourse(X, effort="search")`.
     cost_weight: extra weight of cost in select="likelihood"; log R already contains -lam * C.

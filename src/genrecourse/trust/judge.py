@@ -238,11 +238,12 @@ def trust(probability: Array) -> Array:
 
 
 def _nearest(Z: Array, others: Array, block: int = 512) -> np.ndarray:
-    if len(Z) == 0:
-        return np.zeros(0, dtype=np.int64)
+    """Return (n,) the place of the nearest of the other rows, the first one if several are."""
+    first = {row.tobytes(): place for place, row in reversed(list(enumerate(others)))}
+    found = np.array([first.get(row.tobytes(), -1) for row in Z], dtype=np.int64)
+    rest = np.flatnonzero(found < 0)  # not equal to any row: the distances decide
     table = torch.as_tensor(others)
-    parts = [
-        torch.cdist(torch.as_tensor(Z[i : i + block]), table, p=1.0).argmin(1)
-        for i in range(0, len(Z), block)
-    ]
-    return torch.cat(parts).numpy()
+    for i in range(0, len(rest), block):
+        some = rest[i : i + block]
+        found[some] = torch.cdist(torch.as_tensor(Z[some]), table, p=1.0).argmin(1).numpy()
+    return found

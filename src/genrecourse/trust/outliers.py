@@ -14,13 +14,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
+from sklearn.neighbors import KDTree, NearestNeighbors
 
 from genrecourse.model.threads import n_jobs
 
 if TYPE_CHECKING:
     from genrecourse.table.encoding import Array
 
+THREADS_FROM = 4_000  # rows of a query above which several threads search
 INLIER = 1.5  # scikit-learn's offset: a row is an outlier if its neighbours are 1.5 times as dense
 
 
@@ -43,6 +44,8 @@ class Outliers:
         self._index = NearestNeighbors(
             n_neighbors=max(self.neighbours), algorithm="kd_tree", n_jobs=n_jobs(len(rows))
         ).fit(rows)
+        # scikit-learn's own way to a few neighbours waits for threads longer than it searches
+        self._tree = KDTree(rows, leaf_size=self._index.leaf_size)
         distance, place = self._index.kneighbors()
         self._reach = {k: distance[:, k - 1] for k in self.neighbours}
         self._density = {k: self._densities(k, distance, place) for k in self.neighbours}
@@ -51,7 +54,10 @@ class Outliers:
         """Return (n, len(neighbours)) scores; an outlier has a score below 0."""
         if len(Z) == 0:
             return np.zeros((0, len(self.neighbours)))
-        distance, place = self._index.kneighbors(Z)
+        if len(Z) < THREADS_FROM:
+            distance, place = self._tree.query(Z, k=max(self.neighbours))
+        else:
+            distance, place = self._index.kneighbors(Z)
         scores = [
             INLIER
             - self._density[k][place[:, :k]].mean(axis=1) / self._densities(k, distance, place)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from genrecourse.trust.verifier import Thresholds
+
 if TYPE_CHECKING:
     from genrecourse.table.encoding import Array
     from genrecourse.trust.verifier import Verifier
@@ -81,6 +83,52 @@ def expected_score(
     score = np.full((N, n), -np.inf)
     score[rows, short] = merit[rows, short] + slow[back.reshape(short.shape)]
     return np.where(open_.any(axis=1, keepdims=True), score, confidence - REJECTED)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The expected Score of n candidates of each of N rows, and which reach every threshold.
+
+    Examples:
+        >>> found = Judged(np.array([[1.9, 1.8]]), reaches=np.array([[False, True]]))
+        >>> found.merit.argmax(axis=1)  # a candidate that reaches every threshold comes first
+        array([1])
+    """
+
+    score: Array  # (N, n)
+    reaches: np.ndarray  # (N, n) booleans
+
+    @property
+    def merit(self) -> Array:
+        """Return (N, n) the scores, so that candidates that miss a threshold come last."""
+        return np.where(self.reaches, self.score, self.score - REJECTED)
+
+
+def judge_candidates(found: Scored, verifier: Verifier, *, safety: float) -> Judged:
+    """Return the expected Score of every candidate, with the thresholds at this safety.
+
+    Unlike `expected_score` it computes every measure of every candidate, so it is meant for few.
+
+    Examples:
+        >>> from genrecourse.evaluation.example_tables import example_rows
+        >>> from genrecourse.genre.fit import fit_verifier
+        >>> from genrecourse.genre.search import scored
+        >>> problem, rows = example_rows()
+        >>> found = scored(problem, rows.Z[:1], rows.F[None, [20, 60]])
+        >>> judged = judge_candidates(found, fit_verifier(problem, rows, 0), safety=0.5)
+        >>> judged.reaches, judged.merit.argmax(axis=1)
+        (array([[False,  True]]), array([1]))
+    """
+    N, n, D = found.Z.shape
+    distinct, first, place = _distinct(found.Z.reshape(N * n, D), together=True)
+    place = place.reshape(N, n)
+    measures = verifier.measures(distinct, found.confidence.reshape(-1)[first])
+    robust = measures[:, 1]
+    worth = verifier.worth(measures, safety) - SHORTFALL * np.maximum(0.0, 0.5 - robust)
+    score = worth[place] - found.cost / found.F.shape[-1]
+    reaches = np.all(measures >= Thresholds.at(safety).array(), axis=1)[place]
+    accepted = found.confidence > 0.5
+    return Judged(np.where(accepted, score, found.confidence - REJECTED), reaches & accepted)
 
 
 def _distinct(Z: Array, *, together: bool) -> tuple[Array, np.ndarray, np.ndarray]:
