@@ -100,7 +100,7 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.compare, "run_comparison", interrupted)
+    monkeypatch.setattr("genrecourse.evaluation.comparison.run.compare", interrupted)
     done = run(*COMPARE, "--methods", "nnr")
     assert done.exit_code == 130
     assert done.stderr.strip() == (

@@ -118,8 +118,9 @@ def in_this_process(monkeypatch: Any) -> Runs:
     monkeypatch.setitem(METHODS, "still", spy.Still)
     made: list[tuple[str, int, bool]] = []
 
-    def case(name: str, seed: int, *, rows: int | None, nested: bool) -> Case:
+    def case(name: str, seed: int, *, rows: int | None, nested: bool, fresh: bool) -> Case:
         assert rows is None  # it is cut to size afterwards
+        assert not fresh  # the toy case has one split only
         made.append((name, seed, nested))
         return _case(*made[-1])
 

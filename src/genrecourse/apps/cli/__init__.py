@@ -7,6 +7,9 @@
     people.py       plans, explain, recheck, audit
     compare.py      evaluate, compare
 
+A command imports what it works with when it runs, so that the help starts without torch,
+scikit-learn and pandas.
+
 A user's mistake is one sentence on standard error and exit status 2.
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -11,13 +11,9 @@ from rich.text import Text
 from genrecourse.apps.cli.application import app, err, out, print_error, print_notes
 from genrecourse.apps.cli.options import Seed, how_many_rows, parameter, split
 from genrecourse.errors import UserError, counted, did_you_mean, own_warnings
-from genrecourse.evaluation.comparison import rendering
-from genrecourse.evaluation.comparison.entries import Entry
-from genrecourse.evaluation.comparison.ranking import standings
-from genrecourse.evaluation.comparison.results import Line
-from genrecourse.evaluation.comparison.run import compare as run_comparison
-from genrecourse.reports.console import metrics_table, standings_tables
-from genrecourse.table.table_files import write_text
+
+if TYPE_CHECKING:
+    from genrecourse.evaluation.comparison.results import Line
 
 People = Annotated[
     str, typer.Option(metavar="N|all", help="Rejected test rows per seed; all: every one.")
@@ -57,6 +53,10 @@ def evaluate(
     schema, and never sees the judge. The table also shows the ceiling, which is what copying a
     training row can reach, and accepted people without any change.
     """
+    from genrecourse.evaluation.comparison.entries import Entry
+    from genrecourse.evaluation.comparison.ranking import standings
+    from genrecourse.reports.console import metrics_table
+
     entry = Entry(method, method, dict(parameter(text) for text in param or []))
     how = {"rows": how_many_rows(rows), "witnesses": witnesses, "nested": nested, "fresh": fresh}
     lines = _compared([entry], [dataset], [seed], **how)
@@ -92,6 +92,11 @@ def compare(
     kill, it does only the runs that are missing. Tables: .csv (each metric and seed), .md and .tex
     (booktabs).
     """
+    from genrecourse.evaluation.comparison import rendering
+    from genrecourse.evaluation.comparison.ranking import standings
+    from genrecourse.reports.console import standings_tables
+    from genrecourse.table.table_files import write_text
+
     names, sets = split(methods), split(datasets)
     if reference is not None and reference not in names:
         close = did_you_mean(reference, names)
@@ -117,6 +122,8 @@ def compare(
 
 def _compared(entries: Any, datasets: list[str], seeds: Any, **options: Any) -> list[Line]:
     """Return the lines of a comparison. Ctrl-C loses only the run in progress."""
+    from genrecourse.evaluation.comparison.run import compare as run_comparison
+
     output = options.get("output")
     try:
         with own_warnings() as notes:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from genrecourse.advice.learning import check_model_folder, prepare, without_columns
-from genrecourse.advice.policy_check import check_policy
-from genrecourse.advice.service import Service
-from genrecourse.advice.summary import RulesSummary
 from genrecourse.apps.cli.application import app, err, out, print_notes, print_warnings
 from genrecourse.apps.cli.options import (
     Drop,
@@ -28,9 +24,9 @@ from genrecourse.apps.cli.options import (
     split,
 )
 from genrecourse.errors import UserError, counted
-from genrecourse.rules.policy import Policy
-from genrecourse.table.schema import Schema
-from genrecourse.table.table_files import read_table, write_text
+
+if TYPE_CHECKING:
+    from genrecourse.advice.summary import RulesSummary
 
 
 @app.command(
@@ -48,6 +44,10 @@ def schema(
 
     Edit the file, then fit.
     """
+    from genrecourse.advice.learning import without_columns
+    from genrecourse.table.schema import Schema
+    from genrecourse.table.table_files import read_table, write_text
+
     X = without_columns(read_table(table), [*split(drop), *([target] if target else [])])
     found = Schema.infer(X, immutable=split(immutable))
     write_text(found.to_json() + "\n", output)
@@ -74,6 +74,12 @@ def policy_command(
 
     What 'fit' or a request would refuse for such a table is an error.
     """
+    from genrecourse.advice.learning import without_columns
+    from genrecourse.advice.policy_check import check_policy
+    from genrecourse.advice.service import Service
+    from genrecourse.rules.policy import Policy
+    from genrecourse.table.table_files import read_table
+
     policy = Policy.read(file)
     whole = without_columns(read_table(table), split(drop))
     service = None if model is None else Service.open(model, own_model(classifier))
@@ -125,6 +131,8 @@ def fit(
     the best weights so far. A policy states the roles of the features, the favourable outcome and
     the cutoff.
     """
+    from genrecourse.advice.learning import check_model_folder, prepare
+
     task = prepare(
         table,
         target=target,
@@ -155,6 +163,8 @@ def fit(
 @app.command(epilog="Example: genrecourse info model")
 def info(model: ModelFolder, classifier: OwnModel = None) -> None:
     """Show what a model folder holds: method, model, features and rules, and how it was learned."""
+    from genrecourse.advice.service import Service
+
     found = Service.open(model, own_model(classifier)).summary()
     facts = Table.grid(padding=(0, 2))
     for name, text in found.facts.items():

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genrecourse.advice.own_model import import_model
-from genrecourse.advice.request import PlanRequest
-from genrecourse.advice.rule_files import read_rules_file
 from genrecourse.errors import UserError
+
+if TYPE_CHECKING:
+    from genrecourse.advice.request import PlanRequest
 
 TableFile = Annotated[Path, typer.Argument(help="Table with a header, .csv or .parquet.")]
 ModelFolder = Annotated[Path, typer.Argument(help="Folder written by 'genrecourse fit'.")]
@@ -78,7 +78,11 @@ def split(names: str) -> list[str]:
 
 def own_model(where: str | None) -> Any:
     """Return the model that --classifier names; None if it names none."""
-    return None if where is None else import_model(where)
+    if where is None:
+        return None
+    from genrecourse.advice.own_model import import_model
+
+    return import_model(where)
 
 
 def plan_request(
@@ -90,6 +94,9 @@ def plan_request(
     delta: float | None,
     language: str,
 ) -> PlanRequest:
+    from genrecourse.advice.request import PlanRequest
+    from genrecourse.advice.rule_files import read_rules_file
+
     return PlanRequest(
         n=n,
         fewest_changes=fewest_changes,

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pandas as pd
 import typer
 from rich.text import Text
 
-from genrecourse.advice import output as files
-from genrecourse.advice.recheck import check_plans_name, read_plans
-from genrecourse.advice.recheck import recheck as recheck_plans
-from genrecourse.advice.request import PlanRequest
-from genrecourse.advice.service import Service
 from genrecourse.apps.cli.application import app, err, out
 from genrecourse.apps.cli.options import (
     Delta,
@@ -32,8 +26,11 @@ from genrecourse.apps.cli.options import (
     split,
 )
 from genrecourse.errors import UserError
-from genrecourse.reports.console import panel
-from genrecourse.table.table_files import check_output, write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from genrecourse.advice.service import Service
 
 
 @app.command(epilog="Example: genrecourse plans model german.csv -n 3 -o plans.json")
@@ -61,6 +58,8 @@ def plans(
     the features after it. A .json has the plans with each change, and the rules that prevent plans.
     A .html is a report to read, about the people whom the model rejects.
     """
+    from genrecourse.advice import output as files
+
     files.check_plan_file(output)
     service = _open(model, classifier, policy)
     X = service.read_people(applicants)
@@ -94,6 +93,8 @@ def explain(
     classifier: OwnModel = None,
 ) -> None:
     """Show one person, and what would change the model's decision."""
+    from genrecourse.reports.console import panel
+
     service = _open(model, classifier, policy)
     X = service.read_people(applicants)
     request = plan_request(
@@ -123,6 +124,9 @@ def recheck(
 
     Ends with status 1 if a plan does not hold.
     """
+    from genrecourse.advice.recheck import check_plans_name
+    from genrecourse.table.table_files import check_output, write_table
+
     if output is not None:
         check_output(output)
     check_plans_name(plans)
@@ -169,6 +173,9 @@ def audit(
     between groups is reported only if its interval supports it. With a policy, the plans keep the
     policy's rules.
     """
+    from genrecourse.advice import output as files
+    from genrecourse.advice.request import PlanRequest
+
     files.check_audit_file(output)
     service = _open(model, classifier, policy)
     table = service.read_people(people, all_columns=True)
@@ -181,6 +188,8 @@ def audit(
 
 def _open(model: Path, classifier: str | None, policy: Path | None) -> Service:
     """Return the service of a folder; print a note if the folder's own policy is in force."""
+    from genrecourse.advice.service import Service
+
     service = Service.open(model, own_model(classifier), policy)
     if policy is None and service.policy is not None:
         note = f"note: under {service.policy.name}, the policy that the model was fitted under"
@@ -189,6 +198,10 @@ def _open(model: Path, classifier: str | None, policy: Path | None) -> Service:
 
 
 def _rechecked(plans: Path, model: Path | None, classifier: str | None) -> pd.DataFrame:
+    from genrecourse.advice.recheck import read_plans
+    from genrecourse.advice.recheck import recheck as recheck_plans
+    from genrecourse.advice.service import Service
+
     if model is not None:
         return Service.open(model, own_model(classifier)).recheck(plans)
     if classifier is None:

@@ -8,12 +8,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from genrecourse.advice.catalogue import describe_datasets, describe_methods
 from genrecourse.apps.cli.application import app, out
 from genrecourse.apps.cli.options import Seed
-from genrecourse.data.datasets import read_whole
 from genrecourse.errors import UserError, counted
-from genrecourse.table.table_files import write_table
 
 
 @app.command(epilog="Example: genrecourse demo --folder demo")
@@ -23,7 +20,7 @@ def demo(
     seed: Seed = 0,
 ) -> None:
     """Train on the German credit data inside the package, show plans, write a report."""
-    from genrecourse.apps.demo import run_demo  # brings matplotlib: slow to import
+    from genrecourse.apps.demo import run_demo
 
     run_demo(folder, console=out, seed=seed, people=people)
 
@@ -41,6 +38,9 @@ def datasets(
         return
     if output is None:
         raise UserError(f"name a file for '{name}': genrecourse datasets {name} -o {name}.csv")
+    from genrecourse.data.datasets import read_whole
+    from genrecourse.table.table_files import write_table
+
     whole = read_whole(name)
     write_table(whole, output)
     rows, columns = counted(len(whole), "row"), counted(whole.shape[1], "column")
@@ -48,6 +48,8 @@ def datasets(
 
 
 def _list_datasets() -> None:
+    from genrecourse.advice.catalogue import describe_datasets
+
     table = Table("name", "rows", "features", "favourable", "licence", "here", box=None)
     for each in describe_datasets():
         rows = "?" if each.n_rows is None else f"{each.n_rows:,}"
@@ -60,6 +62,8 @@ def _list_datasets() -> None:
 @app.command(epilog="Example: genrecourse methods")
 def methods() -> None:
     """List the methods that 'fit --method' takes."""
+    from genrecourse.advice.catalogue import describe_methods
+
     table = Table("name", "what it does", box=None)
     for name, about in describe_methods().items():
         table.add_row(name, about)
