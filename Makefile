@@ -56,7 +56,7 @@ soak: $(STAMP) ## the property tests on 100,000 rows and plans, into benchmarks/
 		| tee benchmarks/results/soak.txt
 
 # All but the peers', which need environments of their own.
-BENCHES = $(filter-out bench_peers,$(basename $(notdir $(wildcard benchmarks/bench_*.py))))
+BENCHES = $(filter-out bench_peers bench_start,$(basename $(notdir $(wildcard benchmarks/bench_*.py))))
 bench: $(STAMP) ## every benchmarks/bench_*.py in turn, but for the peers'
 	@for name in $(BENCHES); do $(BIN)/python -m "benchmarks.$$name"; done
 
