@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from genrecourse.genre.bins import BinKind
     from genrecourse.genre.density import RecourseDensity
     from genrecourse.rules.book import RuleBook
+    from genrecourse.trust.verifier import Verifier
 
 SEARCH_DRAWS = 64  # draws that a search looks at ...
 RETRIEVED = 32  # ... with so many nearest targets
@@ -57,6 +59,13 @@ class Offers:
     request: RuleBook | None
     safety: float
     effort: Effort
+    verifier: Verifier | None
+
+    @cached_property
+    def judged(self) -> Judged:
+        """What the verifier says of every draw; meant for few draws."""
+        assert self.verifier is not None
+        return judge_candidates(self.scored, self.verifier, safety=self.safety)
 
 
 class DensityMethod(VerifiedMethod):
@@ -122,9 +131,7 @@ class DensityMethod(VerifiedMethod):
         tried = self._n_drawn(asked.get("n_draws"), None, effort)
         more: dict[str, Any] = {
             "tried": tried + (RETRIEVED if self.retrieve and effort == "search" else 0),
-            "log_prob": lambda X_plus, given: np.asarray(
-                self.log_prob(X_plus, given=given, lam=options.get("lam")), dtype=float
-            ),
+            "log_prob": lambda F_plus, F: self._log_prob(F_plus, F, options.get("lam")),
         }
         if n == 1:
             return replace(super().propose(Z, noise, n, **options), **more)
@@ -189,7 +196,7 @@ class DensityMethod(VerifiedMethod):
         safety = options.get("safety")
         safety = self.safety if safety is None else float(safety)
         found_scored = scored(self.problem_, Z, draws.F)
-        return Offers(Z, F, draws, found_scored, request, safety, effort)
+        return Offers(Z, F, draws, found_scored, request, safety, effort, self.verifier_)
 
     def _effort(self, options: Mapping[str, Any]) -> Effort:
         """Return the effort that was asked for, or the least one that serves the request.
@@ -224,7 +231,7 @@ class DensityMethod(VerifiedMethod):
         """
         if offers.effort == "search" or not self._can_search:
             return self._best(offers)
-        judged = self._judged(offers)
+        judged = offers.judged
         found = offers.draws.F[np.arange(len(offers.Z)), judged.merit.argmax(axis=1)]
         lost = np.flatnonzero(~judged.reaches.any(axis=1))
         if len(lost):
@@ -232,10 +239,6 @@ class DensityMethod(VerifiedMethod):
             mine = None if offers.request is None else offers.request.take(lost)
             found[lost] = self._best(self._offers(offers.Z[lost], noise, more, mine))
         return np.asarray(found)
-
-    def _judged(self, offers: Offers) -> Judged:
-        assert self.verifier_ is not None
-        return judge_candidates(offers.scored, self.verifier_, safety=offers.safety)
 
     def _best(self, offers: Offers) -> Array:
         """(N, d) what recourse gives, of all that was drawn and retrieved."""
@@ -263,7 +266,7 @@ class DensityMethod(VerifiedMethod):
     def _select(self, offers: Offers, margin: float) -> np.ndarray:
         """(N,) the draw of each row that is given back."""
         if offers.effort == "sample" and self._can_search:
-            return np.asarray(self._judged(offers).merit.argmax(axis=1))
+            return np.asarray(offers.judged.merit.argmax(axis=1))
         if self.select == "verified":
             return np.asarray(self._expected(offers, margin).argmax(axis=1))
         return select(
@@ -278,7 +281,7 @@ class DensityMethod(VerifiedMethod):
     def _merit(self, offers: Offers) -> Array:
         """(N, n) what each draw is worth to selection; -inf if h rejects it."""
         if offers.effort == "sample" and self._can_search:
-            merit = self._judged(offers).merit
+            merit = offers.judged.merit
         elif self.select == "verified":
             merit = self._expected(offers, self.margin_)
         else:
@@ -405,7 +408,7 @@ class DensityMethod(VerifiedMethod):
         noise = KeyedNoise(self.random_state)
         draws = self._draw(F, noise, n, options, request, all_found=True)
         found = scored(problem, Z, draws.F)
-        offers = Offers(Z, F, draws, found, request, self.safety, "sample")
+        offers = Offers(Z, F, draws, found, request, self.safety, "sample", self.verifier_)
         chosen = np.arange(n) == self._select(offers, self.margin_)[:, None]
         chosen &= people.rejected[:, None]
         score = self.classifier_.score_encoded(
@@ -434,6 +437,12 @@ class DensityMethod(VerifiedMethod):
             raise UserError(
                 f"{self._where('log_prob')}: x_plus has {len(F_plus)} rows, given has {len(F)}"
             )
+        found = self._log_prob(F_plus, F, lam)
+        return pd.Series(found, index=given.index, name="log_prob")
+
+    def _log_prob(self, F_plus: Array, F: Array, lam: float | None) -> Array:
+        """(n,) log R_theta of rows F_plus (n, d) given rows F (n, d)."""
+        problem = self.problem_
         kept = unchanged(F, F_plus)[:, problem.protected.mask].all(axis=1)
         F, F_plus = problem.protected.hide(F), problem.protected.hide(F_plus)
         parts = [
@@ -444,5 +453,4 @@ class DensityMethod(VerifiedMethod):
             )
             for i in range(0, len(F), SCORED)
         ]
-        found = np.where(kept, torch.cat(parts).numpy(), -np.inf)
-        return pd.Series(found, index=given.index, name="log_prob")
+        return np.where(kept, torch.cat(parts).numpy(), -np.inf)

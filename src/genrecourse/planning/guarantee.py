@@ -115,8 +115,9 @@ class PlanChecker:
         F = self.encoder.features(table)
         differs = ~unchanged(before, F)
         moved, followed = differs & ~self.follows, differs & self.follows
-        score = self.h.score(table)
-        price = self.cost(self.encoder.from_features(before), self.encoder.from_features(F))
+        Z = self.encoder.from_features(F)
+        score = self.h.score_rows(table, Z, self.encoder)
+        price = self.cost(self.encoder.from_features(before), Z)
         kept = mine.feasible(before, F)
         holds = (score > self.h.cutoff) & kept & moved.any(axis=1)
         return Checked(person, table, F, moved, followed, score, np.asarray(price), holds, kept)
@@ -227,7 +228,7 @@ class Candidates:
     F_plus: Array  # (N, k, d): k candidates per person, the method's first choice first
     worth: Callable[[np.ndarray, Array], Array]  # of each x_plus for these people, in Score
     reason: Callable[[], np.ndarray]  # (N,) the reason codes if no candidate passes
-    log_prob: Callable[[pd.DataFrame, pd.DataFrame], Array] | None  # of x_plus given x, by row
+    log_prob: Callable[[Array, Array], Array] | None  # of rows F_plus given rows F
     tried: int  # how many x_plus the method looked at per person
     keep_first: bool = True  # show the first choice first if it holds; else the best candidate
 
@@ -336,9 +337,7 @@ class _PlanMaker:
         for key, part in parts.items() if candidates.log_prob else ():
             rows = np.array([each.row for each in every if each.checked is part])
             assert candidates.log_prob is not None
-            values = candidates.log_prob(
-                part.table.iloc[rows], self.checker.X.iloc[part.person[rows]]
-            )
+            values = candidates.log_prob(part.F[rows], self.checker.F[part.person[rows]])
             found |= {(key, int(row)): float(v) for row, v in zip(rows, values, strict=True)}
         return found
 

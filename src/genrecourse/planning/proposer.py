@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-import pandas as pd
 
 from genrecourse.planning.enumeration import ObservedValues
 from genrecourse.planning.promise import (
@@ -43,8 +42,8 @@ class Proposals:
     F_plus: Array  # (N, k, d), the method's own first choice first
     tried: int  # how many x_plus it has looked at for each person
     reason: Callable[[], np.ndarray]  # (N,) why the method could not help, if it could not
-    # the log-likelihood of x_plus given x, row by row, if the method has a density
-    log_prob: Callable[[pd.DataFrame, pd.DataFrame], Array] | None = None
+    # the log-likelihood of rows F_plus given rows F, if the method has a density
+    log_prob: Callable[[Array, Array], Array] | None = None
 
 
 class Proposer(Protocol):

@@ -21,6 +21,7 @@ from genrecourse.errors import UserError
 from genrecourse.table.schema import Feature, Schema, check_finite, check_table, plain
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+FEW_CELLS = 256  # a column of no more cells is read cell by cell
 TOLERANCE = 1e-9  # two scaled values that differ by no more than this are equal
 
 
@@ -103,6 +104,12 @@ class TableEncoder:
 
     def check(self, X: pd.DataFrame) -> None:
         """Raise UserError with one sentence if the table does not fit the schema."""
+        self._check_layout(X)
+        for feature in self.schema:
+            _read_column(feature, X[feature.name])
+
+    def _check_layout(self, X: pd.DataFrame) -> None:
+        """Raise UserError if X is no table, or has other columns than the schema."""
         check_table(X)
         self.schema.check_columns(X)
         extra = [name for name in X.columns if name not in self.schema.names]
@@ -110,8 +117,6 @@ class TableEncoder:
             raise UserError(
                 f"the table has column(s) {extra}, which are not in the schema; drop them"
             )
-        for feature in self.schema:
-            _check_column(feature, X[feature.name])
 
     # ---- X <-> F <-> Z ----------------------------------------------------------------------
 
@@ -125,16 +130,15 @@ class TableEncoder:
         is_checked: the caller has called `check`, so it is not done again.
         """
         if not is_checked:
-            self.check(X)
+            self._check_layout(X)
         F = np.empty((len(X), len(self.schema)))
         for j, (feature, block) in enumerate(zip(self.schema, self.blocks, strict=True)):
-            if feature.is_category:
-                F[:, j] = _level_index(feature, X[feature.name])
-            else:
-                raw = X[feature.name].to_numpy(dtype=np.float64, na_value=np.nan)
-                if feature.decimals is not None and X[feature.name].dtype == np.float32:
-                    raw = _as_meant(raw, feature.decimals, block.slack * block.span)
-                F[:, j] = (raw - block.low) / block.span
+            column = X[feature.name]
+            F[:, j] = _read_column(feature, column)
+            if not feature.is_category:
+                if feature.decimals is not None and column.dtype == np.float32:
+                    F[:, j] = _as_meant(F[:, j], feature.decimals, block.slack * block.span)
+                F[:, j] = (F[:, j] - block.low) / block.span
         return F
 
     def from_features(self, F: Array) -> Array:
@@ -274,6 +278,40 @@ def _make_block(feature: Feature, column: pd.Series, start: int) -> Block:
     single = _numpy_dtype(column) == np.float32
     slack = TOLERANCE + (2.0**-23 if single else 2.0**-48) * largest / span
     return Block(start, start + 1 + feature.missing, 0, low, span, feature.missing, slack, single)
+
+
+def _read_column(feature: Feature, column: pd.Series) -> Array:
+    """Return the cells of a column: numbers, or the indices of levels; NaN if missing.
+
+    Raises UserError if the column does not fit the feature. pandas takes about a millisecond for
+    each of its checks, so columns that are plainly right are read without them.
+    """
+    found = _few_levels(feature, column) if feature.is_category else _plain_numbers(column)
+    if found is not None and (feature.missing or not np.isnan(found).any()):
+        return found
+    _check_column(feature, column)
+    if feature.is_category:
+        return _level_index(feature, column)
+    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _few_levels(feature: Feature, column: pd.Series) -> Array | None:
+    """Return the indices of the levels of a short column, or None if a cell is anything else."""
+    if len(column) > FEW_CELLS:
+        return None
+    known = {(_kind(level), level): float(k) for k, level in enumerate(feature.categories)}
+    try:
+        return np.array([known[_kind(v), v] for v in map(plain, column.tolist())])
+    except (KeyError, TypeError):  # missing, unknown, or not hashable
+        return None
+
+
+def _plain_numbers(column: pd.Series) -> Array | None:
+    """Return the numbers of a column of integers or floats, or None if it is anything else."""
+    if not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "iuf":
+        return None
+    found = column.to_numpy().astype(np.float64)
+    return None if np.isinf(found).any() else found
 
 
 def _check_column(feature: Feature, column: pd.Series) -> None:
