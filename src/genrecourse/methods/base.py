@@ -9,6 +9,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -120,12 +121,29 @@ class Method(Plannable, BaseEstimator, ABC):
         A method that has more to choose from overrides this.
         """
         rules = options.get("rules")
-        shown = Z
-        if not self._knows_roles and self.problem_.protected:
-            shown = _hide_protected(self.problem_, Z)
-        found = self.problem_.legal(Z, self._recourse(shown, noise, **options), rules)
+        found = self.problem_.legal(Z, self._recourse(self.shown(Z), noise, **options), rules)
         F_plus = self.problem_.encoder.to_features(found)[:, None, :]
         return Proposals(F_plus, 1, lambda: self._reason(Z))
+
+    # ---- what a method sees ----------------------------------------------------------------------
+
+    def shown(self, Z: Array) -> Array:
+        """Return rows of Z as `_recourse` may see them.
+
+        Unless the method knows roles, protected features have the same value for everybody.
+        """
+        problem = self.problem_
+        if self._knows_roles or not problem.protected:
+            return Z
+        F = problem.without_protected(problem.encoder.to_features(Z))
+        return problem.encoder.from_features(F)
+
+    def shown_rows(self, rows: TrainingRows) -> TrainingRows:
+        """Return training rows as `_fit` may see them, as `shown` does."""
+        if self._knows_roles or not self.problem_.protected:
+            return rows
+        F = self.problem_.without_protected(rows.F)
+        return replace(rows, Z=self.problem_.encoder.from_features(F), F=F)
 
     # ---- the verbs -------------------------------------------------------------------------------
 
@@ -151,8 +169,7 @@ class Method(Plannable, BaseEstimator, ABC):
         for warning in role_warnings(self.problem_, X):
             warnings.warn(f"{self._where('fit')}: {warning}", stacklevel=2)
         F, confidence = encoder.features(X), self.classifier_.confidence(scores)
-        shown = F if self._knows_roles else self.problem_.without_protected(F)
-        rows = TrainingRows(encoder.from_features(shown), shown, favourable, confidence)
+        rows = self.shown_rows(TrainingRows(encoder.from_features(F), F, favourable, confidence))
         self.planning_ = PlanningData.learn(
             F, rows, self.problem_, self.random_state, has_outcomes=y is not None
         )
@@ -178,8 +195,8 @@ class Method(Plannable, BaseEstimator, ABC):
         for places, mine in split_by_rules(compiled, rejected):
             rows = rejected[places]
             given = {} if mine is None or "rules" not in self.options else {"rules": mine}
-            shown = Z[rows] if self._knows_roles else _hide_protected(problem, Z[rows])
-            found = self._recourse(shown, KeyedNoise(self.random_state), **options, **given)
+            noise = KeyedNoise(self.random_state)
+            found = self._recourse(self.shown(Z[rows]), noise, **options, **given)
             Z_plus[rows] = problem.legal(Z[rows], found, mine)
         return problem.encoder.decode(Z_plus, like=X, F_like=people.F)
 
@@ -335,14 +352,6 @@ def role_warnings(problem: Problem, X: pd.DataFrame) -> list[str]:
         for use in protected_used_by(problem.classifier, problem.schema, X)
     ]
     return found + problem.schema.lint_formulas(X)
-
-
-def _hide_protected(problem: Problem, Z: Array) -> Array:
-    """Return rows of Z in which protected features have the same value for everybody."""
-    if not problem.protected:
-        return Z
-    F = problem.without_protected(problem.encoder.to_features(Z))
-    return problem.encoder.from_features(F)
 
 
 # ---- several rows for each -----------------------------------------------------------------------
