@@ -11,7 +11,7 @@ from genrecourse.genre.fit import fit_verifier
 from genrecourse.genre.search import FINALISTS, Finalists, scored, search
 from genrecourse.methods import METHODS
 from genrecourse.methods.abilities import HasCandidates
-from genrecourse.methods.base import Method
+from genrecourse.methods.base import Method, rows_shown_to, shown_to, with_configs
 from genrecourse.methods.params import check_params
 from genrecourse.model.artifact import under, within
 from genrecourse.model.settings import check_safety, check_settings
@@ -103,7 +103,7 @@ class Searched(Method):
         check_safety(self._where("fit"), self.safety)
         check_settings(self._where("fit"), counts={"n_candidates": self.n_candidates})
         self.base_ = self._new_base()
-        self.base_._fit(self.base_.shown_rows(rows))
+        self.base_._fit(rows_shown_to(self.base_, rows))
         self.fit_report_ = self.base_.fit_report_
         self.is_random_ = self._depends_on_noise(rows)
         self.verifier_ = fit_verifier(self.problem_, rows, self.random_state)
@@ -120,9 +120,7 @@ class Searched(Method):
         kind = getattr(maker, "func", maker)
         params = self._base_params(kind)
         check_params(kind, params)
-        for name, record in kind._records.items():
-            if isinstance(params.get(name), dict):
-                params[name] = record(**params[name])
+        params = with_configs(kind, params)
         known = {"classifier": problem.classifier, "schema": problem.schema}
         base: Method = maker(**{"random_state": self.random_state, **params, **known})
         base.problem_, base.schema_, base.classifier_ = problem, problem.schema, problem.classifier
@@ -192,7 +190,7 @@ class Searched(Method):
         """Return the base's candidates within the rules."""
         base, encoder = self.base_, self.problem_.encoder
         if isinstance(base, HasCandidates):
-            Z_plus = base.candidates(base.shown(Z), noise, self.n_candidates, rules)
+            Z_plus = base.candidates(shown_to(base, Z), noise, self.n_candidates, rules)
             flat = encoder.to_features(Z_plus.reshape(-1, Z.shape[1]))
             F_plus = flat.reshape(*Z_plus.shape[:2], -1)
         else:
