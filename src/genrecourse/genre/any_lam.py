@@ -99,9 +99,9 @@ def draw_lams(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
 
 
 def draw_from_q(costs: torch.Tensor, lam: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
-    """Return (n,) the positions of targets x+ ~ Q(. | x), by inversion.
+    """Return the positions of targets x+ ~ Q(. | x), by inversion, in the shape of u.
 
-    costs (n, M); lam (n,); u (n,), uniform on (0, 1].
+    costs (n, M); lam (n,); u (n,) or, for k draws each, (n, k), uniform on (0, 1].
 
     >>> costs = torch.tensor([[0.1, 0.9], [torch.inf, 0.9]])  # the second row cannot reach target 0
     >>> draw_from_q(costs, lam=torch.tensor([5.0, 5.0]), u=torch.tensor([0.5, 0.5]))
@@ -109,4 +109,5 @@ def draw_from_q(costs: torch.Tensor, lam: torch.Tensor, u: torch.Tensor) -> torc
     """
     cdf = q_weights(costs, lam[:, None]).cumsum(1)
     # the first place whose sum reaches u times the total: with u above 0 never one without mass
-    return torch.searchsorted(cdf, u[:, None] * cdf[:, -1:])[:, 0]
+    each = u if u.ndim == 2 else u[:, None]  # n may be 0
+    return torch.searchsorted(cdf, each * cdf[:, -1:]).reshape(u.shape)

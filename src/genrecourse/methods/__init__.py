@@ -42,6 +42,9 @@ METHODS = Registry(
         "cruds": Listed("cruds", "CRUDS"),
         "tabsyn_q": Listed("tabsyn_q", "TabSynQ"),
         "tabsyn_svdd": Listed("tabsyn_svdd", "TabSynSVDD"),
+        "revise-search": Listed("searched", "Searched", {"base": "revise"}),
+        "cchvae-search": Listed("searched", "Searched", {"base": "cchvae"}),
+        "tabsyn_q-search": Listed("searched", "Searched", {"base": "tabsyn_q"}),
     }
 )
 

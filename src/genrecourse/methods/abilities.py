@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pandas as pd
+
+if TYPE_CHECKING:
+    from genrecourse.rules.book import RuleBook
+    from genrecourse.table.encoding import Array
+    from genrecourse.table.noise import KeyedNoise
 
 
 @runtime_checkable
@@ -31,3 +36,18 @@ class HasDraws(Protocol):
 
     def draws(self, X: pd.DataFrame, *, rules: Any = None) -> pd.DataFrame:
         """Return the cost, log-likelihood and score of each draw, equally many for each row."""
+
+
+@runtime_checkable
+class HasCandidates(Protocol):
+    """A method that finds many x_plus of a person at once, more cheaply than by repeating itself.
+
+    >>> from genrecourse import METHODS
+    >>> [isinstance(METHODS[name](), HasCandidates) for name in ("tabsyn_q", "cchvae", "revise")]
+    [True, True, False]
+    """
+
+    def candidates(
+        self, Z: Array, noise: KeyedNoise, n: int, rules: RuleBook | None = None
+    ) -> Array:
+        """Return (N, n, D) candidates of rejected people; they need not obey the rules."""

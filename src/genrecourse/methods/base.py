@@ -9,6 +9,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -35,7 +36,15 @@ from genrecourse.table.schema import Schema
 if TYPE_CHECKING:
     from genrecourse.trust.verifier import Verifier
 
-__all__ = ["Method", "TrainingRows", "long_frame", "long_index"]
+__all__ = [
+    "Method",
+    "TrainingRows",
+    "long_frame",
+    "long_index",
+    "rows_shown_to",
+    "shown_to",
+    "with_configs",
+]
 
 N_PROBES = 64  # training rows whose scores identify a classifier at load
 GROUPS = ("menu", "ground", "levels")  # of a model file's arrays: what planning keeps
@@ -120,10 +129,7 @@ class Method(Plannable, BaseEstimator, ABC):
         A method that has more to choose from overrides this.
         """
         rules = options.get("rules")
-        shown = Z
-        if not self._knows_roles and self.problem_.protected:
-            shown = _hide_protected(self.problem_, Z)
-        found = self.problem_.legal(Z, self._recourse(shown, noise, **options), rules)
+        found = self.problem_.legal(Z, self._recourse(shown_to(self, Z), noise, **options), rules)
         F_plus = self.problem_.encoder.to_features(found)[:, None, :]
         return Proposals(F_plus, 1, lambda: self._reason(Z))
 
@@ -151,8 +157,8 @@ class Method(Plannable, BaseEstimator, ABC):
         for warning in role_warnings(self.problem_, X):
             warnings.warn(f"{self._where('fit')}: {warning}", stacklevel=2)
         F, confidence = encoder.features(X), self.classifier_.confidence(scores)
-        shown = F if self._knows_roles else self.problem_.without_protected(F)
-        rows = TrainingRows(encoder.from_features(shown), shown, favourable, confidence)
+        rows = TrainingRows(encoder.from_features(F), F, favourable, confidence)
+        rows = rows_shown_to(self, rows)
         self.planning_ = PlanningData.learn(
             F, rows, self.problem_, self.random_state, has_outcomes=y is not None
         )
@@ -178,8 +184,8 @@ class Method(Plannable, BaseEstimator, ABC):
         for places, mine in split_by_rules(compiled, rejected):
             rows = rejected[places]
             given = {} if mine is None or "rules" not in self.options else {"rules": mine}
-            shown = Z[rows] if self._knows_roles else _hide_protected(problem, Z[rows])
-            found = self._recourse(shown, KeyedNoise(self.random_state), **options, **given)
+            noise = KeyedNoise(self.random_state)
+            found = self._recourse(shown_to(self, Z[rows]), noise, **options, **given)
             Z_plus[rows] = problem.legal(Z[rows], found, mine)
         return problem.encoder.decode(Z_plus, like=X, F_like=people.F)
 
@@ -337,12 +343,57 @@ def role_warnings(problem: Problem, X: pd.DataFrame) -> list[str]:
     return found + problem.schema.lint_formulas(X)
 
 
-def _hide_protected(problem: Problem, Z: Array) -> Array:
-    """Return rows of Z in which protected features have the same value for everybody."""
-    if not problem.protected:
+# ---- what a method sees, and its parameters ------------------------------------------------------
+
+
+def shown_to(method: Method, Z: Array) -> Array:
+    """Return rows of Z as `_recourse` of a method may see them.
+
+    Unless the method knows roles, protected features have the same value for everybody.
+
+    >>> from genrecourse.methods.growing_spheres import GrowingSpheres
+    >>> X = pd.DataFrame({"income": range(80), "sex": [0, 0, 0, 1] * 20})
+    >>> schema = Schema.infer(X).with_feature("sex", role="protected")
+    >>> method = GrowingSpheres(lambda X: X["income"] / 80, schema).fit(X)
+    >>> shown_to(method, np.array([[0.5, 0.0], [0.5, 1.0]]))
+    array([[0.5, 0. ],
+           [0.5, 0. ]])
+    """
+    problem = method.problem_
+    if method._knows_roles or not problem.protected:
         return Z
     F = problem.without_protected(problem.encoder.to_features(Z))
     return problem.encoder.from_features(F)
+
+
+def rows_shown_to(method: Method, rows: TrainingRows) -> TrainingRows:
+    """Return training rows as `_fit` of a method may see them, as `shown_to` does.
+
+    >>> from genrecourse.evaluation.example_tables import example_rows
+    >>> from genrecourse.methods.growing_spheres import GrowingSpheres
+    >>> method = GrowingSpheres()
+    >>> method.problem_, rows = example_rows()
+    >>> rows_shown_to(method, rows) is rows  # no feature is protected
+    True
+    """
+    if method._knows_roles or not method.problem_.protected:
+        return rows
+    F = method.problem_.without_protected(rows.F)
+    return replace(rows, Z=method.problem_.encoder.from_features(F), F=F)
+
+
+def with_configs(kind: type[Method], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters in which each config that is a dict of its fields is the config.
+
+    >>> from genrecourse.methods.revise import Revise
+    >>> with_configs(Revise, {"vae": {"n_latent": 3}})["vae"].n_latent
+    3
+    """
+    made = dict(params)
+    for name, config in kind._records.items():
+        if isinstance(made.get(name), dict):
+            made[name] = config(**made[name])
+    return made
 
 
 # ---- several rows for each -----------------------------------------------------------------------

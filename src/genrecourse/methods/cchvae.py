@@ -14,10 +14,12 @@ from genrecourse.model.artifact import weights
 from genrecourse.model.settings import check_settings
 
 if TYPE_CHECKING:
+    from genrecourse.rules.book import RuleBook
     from genrecourse.table.encoding import Array
     from genrecourse.table.noise import KeyedNoise
     from genrecourse.table.schema import Schema
 
+MORE_SHELLS = 9  # after the first with an accepted draw, if several candidates are wanted
 CHUNK_DRAWS = 8192  # rows decoded and scored at once: bounds memory and fixes the shape
 
 
@@ -103,15 +105,51 @@ class CCHVAE(Method):
         self.vae_ = restore_vae(self.problem_, VAE, self.vae, arrays)
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
+        return self._first_accepted(Z, noise, None)[0]
+
+    def candidates(
+        self, Z: Array, noise: KeyedNoise, n: int, rules: RuleBook | None = None
+    ) -> Array:
+        """Return (N, n, D) draws that h accepts, `recourse`'s first.
+
+        They come from the first shell in which h accepts a draw and from up to MORE_SHELLS after
+        it, shell by shell, the cheapest of a shell first. If there are fewer than n, recourse's
+        answer fills the remaining places. rules: of a request; a draw is projected onto them too.
+        """
+        first, shell = self._first_accepted(Z, noise, rules)
+        centre = in_chunks(self.vae_.encode, Z)
+        found, count = np.repeat(first[:, None], n, axis=1), np.zeros(len(Z), dtype=int)
+        for more in range(1 + MORE_SHELLS):
+            ahead = shell + more
+            left = np.flatnonzero((shell >= 0) & (ahead < self.max_iterations) & (count < n))
+            for rows, n_real in chunks(len(left), self._at_once()):
+                some = left[rows]
+                mine = None if rules is None else rules.take(some)
+                offers, rank = self._ranked(Z[some], centre[some], ahead[some], noise, mine)
+                for i, person in enumerate(some[:n_real]):
+                    order = rank[i].argsort(kind="stable")[: int((rank[i] < REJECTED).sum())]
+                    start = count[person]
+                    count[person] = end = min(n, start + len(order))
+                    found[person, start:end] = offers[i, order[: end - start]]
+        return found
+
+    def _first_accepted(
+        self, Z: Array, noise: KeyedNoise, rules: RuleBook | None
+    ) -> tuple[Array, np.ndarray]:
+        """Return the answer (N, D), and the shell (N,) it was found in; -1: h accepts no draw."""
         centre = in_chunks(self.vae_.encode, Z)
         Z_plus, best = Z.copy(), np.full(len(Z), np.inf)
+        first = np.full(len(Z), -1)
         left, shell = np.arange(len(Z)), 0
         while len(left) and shell < self.max_iterations:
             # if few people are left, search several shells of each at once
             several = max(1, self._at_once() // len(left))
             ahead = np.arange(shell, min(shell + several, self.max_iterations))
             person = np.repeat(left, len(ahead))
-            offer, rank = self._search(Z[person], centre[person], np.tile(ahead, len(left)), noise)
+            mine = None if rules is None else rules.take(person)
+            offer, rank = self._search(
+                Z[person], centre[person], np.tile(ahead, len(left)), noise, mine
+            )
             rank = rank.reshape(len(left), len(ahead))
             flipped = rank < REJECTED
             pick = np.where(flipped.any(1), flipped.argmax(1), rank.argmin(1))
@@ -119,38 +157,51 @@ class CCHVAE(Method):
             better = rank[found] < best[left]
             Z_plus[left[better]] = offer.reshape(*rank.shape, -1)[found][better]
             best[left[better]] = rank[found][better]
-            left, shell = left[~flipped.any(1)], shell + len(ahead)
-        return Z_plus
+            done = flipped.any(1)
+            first[left[done]] = ahead[pick[done]]
+            left, shell = left[~done], shell + len(ahead)
+        return Z_plus, first
 
     def _at_once(self) -> int:
         """Return how many people, or shells of one person, are searched at once."""
         return max(1, CHUNK_DRAWS // self.n_draws)
 
     def _search(
-        self, Z: Array, centre: Array, shell: np.ndarray, noise: KeyedNoise
+        self,
+        Z: Array,
+        centre: Array,
+        shell: np.ndarray,
+        noise: KeyedNoise,
+        rules: RuleBook | None,
     ) -> tuple[Array, Array]:
         """Return the best draw (n, D) of each person and shell, and its rank (n,)."""
         parts = []
         for rows, n_real in chunks(len(Z), self._at_once()):
-            offers, confidence = self._offers(Z[rows], centre[rows], shell[rows], noise)
-            rank = cheapest_valid(self.problem_.cost)(offers, Z[rows][:, None, :], confidence)
+            mine = None if rules is None else rules.take(rows)
+            offers, rank = self._ranked(Z[rows], centre[rows], shell[rows], noise, mine)
             found = np.arange(len(rows)), rank.argmin(axis=1)
             parts.append((offers[found][:n_real], rank[found][:n_real]))
         best, rank = (np.concatenate(part) for part in zip(*parts, strict=True))
         return best, rank
 
-    def _offers(
-        self, Z: Array, centre: Array, shell: np.ndarray, noise: KeyedNoise
+    def _ranked(
+        self,
+        Z: Array,
+        centre: Array,
+        shell: np.ndarray,
+        noise: KeyedNoise,
+        rules: RuleBook | None,
     ) -> tuple[Array, Array]:
-        """Return legal rows (n, draws, D) decoded from each shell, and h's confidence in them."""
+        """Return legal rows (n, draws, D) decoded from each shell, and their ranks (n, draws)."""
         u = self._draws(centre, shell, noise.keys(np.column_stack([Z, shell])), noise)
         n, draws, k = u.shape
         repeated = np.repeat(Z, draws, axis=0)
         decoded = in_chunks(self.vae_.decode, u.reshape(-1, k), repeated, size=len(repeated))
-        legal = self.problem_.legal(repeated, decoded)
-        return legal.reshape(n, draws, -1), self.problem_.confidence_derived(legal).reshape(
-            n, draws
-        )
+        mine = None if rules is None else rules.take(np.repeat(np.arange(n), draws))
+        legal = self.problem_.legal(repeated, decoded, mine)
+        confidence = self.problem_.confidence_derived(legal).reshape(n, draws)
+        offers = legal.reshape(n, draws, -1)
+        return offers, cheapest_valid(self.problem_.cost)(offers, Z[:, None, :], confidence)
 
     def _draws(
         self, centre: Array, shell: np.ndarray, keys: np.ndarray, noise: KeyedNoise

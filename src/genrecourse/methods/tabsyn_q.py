@@ -10,6 +10,7 @@ import torch
 from genrecourse.errors import UserError
 from genrecourse.genre.any_lam import draw_from_q
 from genrecourse.genre.pairs import cost_blocks
+from genrecourse.genre.retrieve import nearest, nearest_constrained
 from genrecourse.genre.targets import is_matched, make_targets
 from genrecourse.methods._diffusion import DenoiserConfig
 from genrecourse.methods._tabsyn import TabSynMethod, check_count
@@ -19,6 +20,7 @@ from genrecourse.table.noise import KeyedNoise
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import TrainingRows
+    from genrecourse.rules.book import RuleBook
     from genrecourse.table.encoding import Array
     from genrecourse.table.schema import Schema
 
@@ -117,9 +119,37 @@ class TabSynQ(TabSynMethod):
 
     def _recourse(self, Z: Array, noise: KeyedNoise, *, lam: float | None = None) -> Array:
         F = self.problem_.encoder.to_features(Z)
-        u = torch.as_tensor(noise.uniform(noise.keys(F), (1,))[:, 0])
-        price = torch.full((len(F),), self.lam if lam is None else lam, dtype=torch.float64)
-        F_plus = F.copy()
+        drawn = self._draws(Z, F, noise, 1, self.lam if lam is None else lam)
+        return self.problem_.encoder.from_features(drawn[:, 0])
+
+    def candidates(
+        self, Z: Array, noise: KeyedNoise, n: int, rules: RuleBook | None = None
+    ) -> Array:
+        """Return (N, n, D) draws from Q, `recourse`'s first, then the nearest synthetic rows.
+
+        A third of them, the last ones, are the nearest, as many as in GenRe's search. If no
+        synthetic row shares a person's immutables, these are the nearest of all. rules: of a
+        request; the nearest rows obey them, the draws may not.
+        """
+        F, k = self.problem_.encoder.to_features(Z), n // 3
+        found = self._draws(Z, F, noise, n - k, self.lam)
+        if k:
+            found = np.concatenate([found, self._nearest(Z, F, k, rules)], axis=1)
+        Z_plus = self.problem_.encoder.from_features(found.reshape(-1, F.shape[1]))
+        return Z_plus.reshape(len(F), n, -1)
+
+    def _nearest(self, Z: Array, F: Array, k: int, rules: RuleBook | None) -> Array:
+        """Return (N, k, d) the nearest synthetic rows; x if there are fewer."""
+        problem, targets = self.problem_, self.targets_
+        if rules is None:
+            return nearest(Z, F, targets, problem.rules, problem.cost, k, unmatched=True)[0]
+        return nearest_constrained(F, targets, rules, k, problem.confidence, unmatched=True)[0]
+
+    def _draws(self, Z: Array, F: Array, noise: KeyedNoise, n: int, lam: float) -> Array:
+        """Return (N, n, d) draws from Q; x where no synthetic row can be reached."""
+        u = torch.as_tensor(noise.uniform(noise.keys(F), (n,)))
+        price = torch.full((len(F),), lam, dtype=torch.float64)
+        F_plus = np.repeat(F[:, None], n, axis=1)
         for rows, members, costs in cost_blocks(
             Z, F, self.targets_, self.problem_.rules, self.problem_.cost
         ):
@@ -127,7 +157,7 @@ class TabSynQ(TabSynMethod):
             rows, costs = rows[reached.numpy()], costs[reached]
             place = draw_from_q(costs, price[rows], u[rows])
             F_plus[rows] = self.targets_.F[members[place.numpy()]]
-        return self.problem_.encoder.from_features(F_plus)
+        return F_plus
 
     def _reason(self, Z: Array) -> np.ndarray:
         """Return `no-feasible-target` if no synthetic row has the same immutable features."""
