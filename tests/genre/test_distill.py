@@ -115,9 +115,7 @@ def _equal_rows(X: pd.DataFrame, others: pd.DataFrame) -> np.ndarray:
     return (X.to_numpy()[:, None] == others.to_numpy()[None]).all(axis=2)
 
 
-def test_a_sample_is_one_of_the_draws_and_h_accepts_it(
-    taught: GenRe, people: pd.DataFrame
-) -> None:
+def test_a_sample_is_one_of_the_draws_and_h_accepts_it(taught: GenRe, people: pd.DataFrame) -> None:
     answer, n = taught.recourse(people), taught.n_draws
     draws = taught.sample(people, n)
     for i in range(len(people)):

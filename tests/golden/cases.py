@@ -25,6 +25,8 @@ from genrecourse.methods.genre import Training
 
 FOLDER = Path(__file__).parent
 POLICIES = FOLDER.parents[1] / "policies"
+# Methods that are newer than the stored results.
+LATER = ("genre-distilled", "nnr-search", "revise-search", "cchvae-search", "tabsyn_q-search")
 QUICK = Training(steps=80, batch_size=128)
 
 
@@ -267,7 +269,7 @@ def messy() -> dict[str, Any]:
         "draws": table_digest(method.draws(people, 16)),
         "log_prob": [plain(v) for v in method.log_prob(method.recourse(people), given=people)],
         "audit": audited(found),
-        "methods": {name: quick(name, X, y, people) for name in METHODS},
+        "methods": {name: quick(name, X, y, people) for name in METHODS if name not in LATER},
     }
 
 
