@@ -92,7 +92,8 @@ def test_the_best_retrieved_target_is_a_finalist() -> None:
     found = search(problem, verifier, Z, offers, safety=0.5, finalists=3, retrieved=2)
     assert found.F.shape[1] == 3
     kept = np.isclose(found.F[0, -1, 0], rows.F[[20, 21], 0])
-    assert kept.any() and kept.argmax() == score[0, 3:].argmax()
+    assert kept.any()
+    assert kept.argmax() == score[0, 3:].argmax()
 
 
 # ---- the two efforts ----------------------------------------------------------------------------
