@@ -38,7 +38,7 @@ from tests.support.random_tables import ROWS, TINY, Case, cases, reproducible
 from tests.support.rules_by_hand import KINDS, ByHand
 
 N = 5  # plans asked for
-REJECTED, ACCEPTED = 60, 4  # people of one random table
+REJECTED, ACCEPTED = 120, 4  # people of one random table
 AGAIN = 6  # of them who have no plan, and are asked again with rules
 
 # what a plan is chosen by need not be good here, only quick; whatever is shown has to hold

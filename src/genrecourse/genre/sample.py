@@ -1,9 +1,7 @@
 """Step 5: forward sampling. Algorithm 2, for all draws of all rows at once.
 
-Rows pass through the net in padded chunks of a fixed shape, and the noise depends on the row's own
-content. So a row's draws do not depend on other rows or on its place. There are two shapes, one for
-a few rows and one for many. Between them the net's output may differ by rounding (1e-7), which
-changes a choice only if its random number lies that close to the border of two choices.
+Rows pass through the net in padded chunks of one fixed shape, and the noise depends on the row's
+own content. So a row's draws do not depend on other rows, on its place, or on the table's size.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from genrecourse.table.noise import KeyedNoise
 
 CHUNK_SEQUENCES = 1024  # sequences decoded together; bounds memory and fixes the shape
-FEW_SEQUENCES = 64  # the chunk for a request of no more: one person should not wait for padding
 
 
 @dataclass(frozen=True)
@@ -78,8 +75,7 @@ def sample(
     """
     if len(F) == 0:
         return Draws(np.zeros((0, n, F.shape[1])), np.zeros((0, n)), np.zeros((0, n)))
-    together = FEW_SEQUENCES if len(F) * n <= FEW_SEQUENCES else CHUNK_SEQUENCES
-    rows = max(1, together // n)
+    rows = max(1, CHUNK_SEQUENCES // n)
     keys = noise.keys(F)
     parts = []
     for i in range(0, len(F), rows):

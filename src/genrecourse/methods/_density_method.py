@@ -219,7 +219,9 @@ class DensityMethod(VerifiedMethod):
 
     def _n_drawn(self, n: int | None, request: RuleBook | None, effort: Effort) -> int:
         """Return how many draws a person gets; under a request they are particles, at least 64."""
-        n = n or (max(self.n_draws, SEARCH_DRAWS) if effort == "search" else self.n_draws)
+        if not n:
+            many = self.is_distilled_ and effort == "search"
+            n = max(self.n_draws, SEARCH_DRAWS) if many else self.n_draws
         return n if request is None else max(n, PARTICLES)
 
     # ---- what it chooses ----------------------------------------------------------------------
@@ -401,14 +403,14 @@ class DensityMethod(VerifiedMethod):
         """
         options: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
         self.check_ready("draws", {**options, "n_draws": n})
-        problem = self.problem_
+        problem, effort = self.problem_, self._effort({})
         people = problem.read(X)
         request = problem.compile(rules_in_force(self.policy_, rules), people)
-        n, F, Z = self._n_drawn(n, request, "sample"), people.F, people.Z
+        n, F, Z = self._n_drawn(n, request, effort), people.F, people.Z
         noise = KeyedNoise(self.random_state)
         draws = self._draw(F, noise, n, options, request, all_found=True)
         found = scored(problem, Z, draws.F)
-        offers = Offers(Z, F, draws, found, request, self.safety, "sample", self.verifier_)
+        offers = Offers(Z, F, draws, found, request, self.safety, effort, self.verifier_)
         chosen = np.arange(n) == self._select(offers, self.margin_)[:, None]
         chosen &= people.rejected[:, None]
         score = self.classifier_.score_encoded(

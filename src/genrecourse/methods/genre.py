@@ -74,7 +74,8 @@ class GenRe(DensityMethod):
     temperature, margin: of sampling and selection; "auto": 0.5 and 0.5 if the density is distilled,
         otherwise chosen with the one model trained, on held-out rejected training rows, by a judge
         that was not fitted on the rows it scores.
-    n_draws: how many samples the selection chooses from; a search draws 64 or more.
+    n_draws: how many samples the selection chooses from. If the density is distilled, a search
+        draws 64 or more.
     select: among the draws that h accepts with margin: "verified", the best expected Score by a
         verifier fitted on the training rows; "likelihood", the likeliest and cheapest. "paper":
         the draw with the highest score of h.
