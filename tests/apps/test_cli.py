@@ -626,6 +626,8 @@ def test_the_examples_in_the_help_work(monkeypatch: pytest.MonkeyPatch) -> None:
         words = _example(_commands()[name])
         done = run(*words)
         assert done.exit_code == 0, (words, done.output, done.exception)
+        if name == "datasets":  # plans for fewer people show as much
+            pd.read_csv(words[-1]).head(400).to_csv(words[-1], index=False)
         assert " ".join(_commands()[name].epilog.split()) in " ".join(
             run(name, "--help").output.split()
         )

@@ -30,7 +30,7 @@ from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.table.schema import Feature, Schema
 
 # The same classes with other settings: one of them is enough.
-SIBLINGS = ("revise-search", "tabsyn_q-search")
+SIBLINGS = ("nnr-search", "revise-search", "tabsyn_q-search")
 
 
 @cache

@@ -39,8 +39,18 @@ AT_ONCE = 500  # people searched for together; bounds memory
 Pair = tuple[torch.Tensor, ...]
 
 
-class Draws(Protocol):
-    """Pairs (x, x_plus) of numbered sources, drawn anew at each call."""
+class PairSource(Protocol):
+    """Pairs (x, x_plus) of numbered sources, drawn anew at each call.
+
+    >>> from genrecourse.evaluation.example_tables import example_rows, example_settings
+    >>> from genrecourse.evaluation.example_tables import example_targets
+    >>> from genrecourse.genre.fit import Pairing
+    >>> problem, rows = example_rows()
+    >>> pairing = Pairing(problem, example_targets(), 0.5, example_settings())
+    >>> drawn: PairSource = pairing.pair_up(rows, np.arange(3))
+    >>> len(drawn)
+    3
+    """
 
     def __len__(self) -> int: ...
 
@@ -62,10 +72,10 @@ class Lesson:
     F: Array  # (n, d) the sources
     F_plus: Array  # (n, k, d) what the search found for each
     cumulative: Array  # (n, k) probabilities, summed up
-    own: Draws | None  # Q's pairs; None: the search's pairs alone
+    own: PairSource | None  # Q's pairs; None: the search's pairs alone
 
     @classmethod
-    def of(cls, F: Array, found: Finalists, own: Draws | None) -> Lesson:
+    def of(cls, F: Array, found: Finalists, own: PairSource | None) -> Lesson:
         """Return the lesson for sources F (n, d), with the finalists of each."""
         weight = np.exp((found.merit - found.merit.max(axis=1, keepdims=True)) / WARMTH)
         return cls(F, found.F, weight.cumsum(axis=1) / weight.sum(axis=1, keepdims=True), own)
@@ -96,7 +106,7 @@ def teach(
     F: Array,
     *,
     safety: float,
-    own: Draws | None,
+    own: PairSource | None,
 ) -> Lesson:
     """Search for each source of F (n, d) among its nearest targets; return what was found.
 

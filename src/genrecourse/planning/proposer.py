@@ -49,6 +49,7 @@ class Proposals:
 class Proposer(Protocol):
     """A fitted method, as planning sees it.
 
+    >>> import pandas as pd
     >>> from genrecourse import NearestNeighbour, Schema
     >>> X = pd.DataFrame({"income": range(80)})
     >>> h = lambda X: X["income"].to_numpy() / 80
