@@ -301,7 +301,7 @@ def _few_levels(feature: Feature, column: pd.Series) -> Array | None:
         return None
     known = {(_kind(level), level): float(k) for k, level in enumerate(feature.categories)}
     try:
-        return np.array([known[_kind(v), v] for v in map(plain, column.tolist())])
+        return np.array([known[_kind(v), v] for v in column.tolist()])
     except (KeyError, TypeError):  # missing, unknown, or not hashable
         return None
 
