@@ -80,8 +80,8 @@ class GenRe(DensityMethod):
         verifier fitted on the training rows; "likelihood", the likeliest and cheapest. "paper":
         the draw with the highest score of h.
     distill: let a search for rejected training rows teach the density; needs select="verified" and
-        a number for lam. A few draws are then about as good as a search, so `recourse` makes the
-        effort "sample", and searches only for people whose draws all miss a threshold of the
+        a number for lam. `recourse` then makes the effort "sample": it selects one of a few
+        draws, and searches only for people whose draws all miss a threshold of the
         verifier. False: the
         density learns the pairs of Algorithm 1, and `recourse` searches. Each request can choose:
         `recourse(X, effort="search")`.
