@@ -1,15 +1,16 @@
-"""The distilled density beside the search, on fresh people: Score, robustness, changes and time.
+"""GenRe's two efforts, the GenRe of before, and opponents, on fresh people.
 
-    python -m benchmarks.distilled --datasets german,compas --seeds 61,62 --rows 200
+    python -m benchmarks.distilled --datasets german,compas --seeds 61,62
     python -m benchmarks.distilled --nested --datasets german --seeds 0      # development
     python -m benchmarks.distilled --show
 
-`genre` searches for every person. `genre-distilled` learns from that search and then draws four
-times; it is also asked to search. `nnr-search` has the same verifier and makes the same effort, but
-no density. Every method sees the same people; for each seed all rows of a data set are pooled and
-split again (`--nested`: training rows alone). Lines are appended to
-benchmarks/results/distilled.jsonl with the hash of each configuration; what is there is not run
-again. Compare seconds within a seed only.
+`genre` learns from a search and then draws once; it is also asked to search. `before` is GenRe as
+it was at commit 4c6828d, which searched for everybody; its lines were written by that version
+(`--entries before` with that version's sources on PYTHONPATH). The `-search` methods have the same
+verifier and refining, but no distilled density. Every method sees the same people; for each seed
+all rows of a data set are pooled and split again (`--nested`: training rows alone). Lines are
+appended to benchmarks/results/distilled.jsonl with the hash of each configuration; what is there is
+not run again. Compare seconds within a seed only.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ from genrecourse.evaluation.comparison import Entry, compare
 from genrecourse.evaluation.comparison.results import ResultsFile, unpack_numbers
 
 RESULTS = Path(__file__).parent / "results"
-ENTRIES = [
-    Entry("genre", "genre"),
-    Entry("genre-distilled", "genre-distilled", asks={"": {}, "search": {"effort": "search"}}),
-    Entry("nnr-search", "nnr-search"),
-]
-TODAY = "genre"
+ENTRIES = {
+    "genre": Entry("genre", "genre", asks={"": {}, "search": {"effort": "search"}}),
+    "before": Entry("before", "genre"),
+    **{
+        name: Entry(name, name)
+        for name in ("nnr-search", "tabsyn_q-search", "cchvae-search", "revise-search")
+    },
+}
+BEFORE = "before"
 COLUMNS = (
     *("score", "val", "val_oof", "lof", "lof_20", "cost", "changes"),
     *("h_valid", "violations", "noise", "retrained_seed", "retrained_bootstrap"),
@@ -39,7 +43,7 @@ COLUMNS = (
 
 
 def show(path: Path) -> None:
-    """Print the mean over seeds, and the paired difference of the Score from today's GenRe."""
+    """Print the mean over seeds, and the paired difference of the Score from the GenRe of before."""
     with ResultsFile(path) as file:
         lines = [line for line in file.lines if "failed" not in line and "people" in line]
     found = defaultdict(dict)
@@ -47,15 +51,15 @@ def show(path: Path) -> None:
         found[line["dataset"], line["label"]][line["seed"]] = line
     for name in sorted({dataset for dataset, _ in found}):
         table = Table(title=name)
-        for column in ("", "score - today's", *COLUMNS, "ms a row", "fit s", "seeds"):
+        for column in ("", "score - before", *COLUMNS, "ms a row", "fit s", "seeds"):
             table.add_column(column, justify="right" if column else "left")
         for (dataset, label), by_seed in found.items():
             if dataset == name:
-                table.add_row(label, *_cells(by_seed, found.get((name, TODAY), {})))
+                table.add_row(label, *_cells(by_seed, found.get((name, BEFORE), {})))
         Console(width=190).print(table)
 
 
-def _cells(by_seed: dict[int, dict], today: dict[int, dict]) -> list[str]:
+def _cells(by_seed: dict[int, dict], before: dict[int, dict]) -> list[str]:
     group = list(by_seed.values())
     means = [_mean(group, column) for column in COLUMNS]
     recourse = [
@@ -76,13 +80,13 @@ def _mean(group: list[dict], column: str) -> float:
     return float(np.mean(known)) if known else float("nan")
 
 
-def _difference(by_seed: dict[int, dict], today: dict[int, dict]) -> str:
+def _difference(by_seed: dict[int, dict], before: dict[int, dict]) -> str:
     """Return the mean paired difference over seeds, and half of its 95% interval over seeds."""
-    both = [seed for seed in by_seed if seed in today]
+    both = [seed for seed in by_seed if seed in before]
     each = [
         np.mean(
             unpack_numbers(by_seed[s]["people"]["score"])
-            - unpack_numbers(today[s]["people"]["score"])
+            - unpack_numbers(before[s]["people"]["score"])
         )
         for s in both
     ]
@@ -96,15 +100,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--datasets", default="german")
     parser.add_argument("--seeds", default="61")
-    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--entries", default="genre,nnr-search")
+    parser.add_argument("--output", type=Path)
     parser.add_argument("--nested", action="store_true")
     parser.add_argument("--no-witnesses", action="store_true")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
-    path = RESULTS / ("distilled_nested.jsonl" if options.nested else "distilled.jsonl")
+    usual = RESULTS / ("distilled_nested.jsonl" if options.nested else "distilled.jsonl")
+    path = options.output or usual
     if not options.show:
         compare(
-            ENTRIES,
+            [ENTRIES[name] for name in options.entries.split(",")],
             options.datasets.split(","),
             [int(seed) for seed in options.seeds.split(",")],
             rows=options.rows,

@@ -281,7 +281,7 @@ def test_only_a_rare_outcome_is_weighed_up(
 
     monkeypatch.setattr("genrecourse.trust.judge.Judge", Settings)
     CrossFittedJudge().fit(np.random.default_rng(0).random((100, 1)), np.arange(100) < favourable)
-    assert seen == [{"balanced": balanced, "min_leaf": 5, "calibrated": False}] * 5
+    assert seen == [{"balanced": balanced, "min_leaf": 5, "calibrated": False, "n_trees": 100}] * 5
 
 
 def test_trust_grows_with_the_probability_and_is_even_just_below_one_half() -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # The grid that "auto" searches: fixed, the same for every data set.
 TEMPERATURE_GRID = (1.0, 0.5)  # the first stands unless another is clearly better
-TAUGHT_TEMPERATURE = 0.5  # of a density that a search has taught: no choice is needed
+TAUGHT_TEMPERATURE = 0.3  # of a density that a search has taught: no choice is needed
 MARGIN_GRID = (1.0, 0.0)  # the margin that the targets had (gamma), or none (0.5); likewise
 CLEARLY = 0.02  # the difference that a few hundred rows with few distinct x_plus can show
 

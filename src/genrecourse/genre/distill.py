@@ -22,6 +22,7 @@ import torch
 
 from genrecourse.genre.retrieve import nearest
 from genrecourse.genre.search import Finalists, scored, search
+from genrecourse.trust.verifier import Thresholds
 
 if TYPE_CHECKING:
     from genrecourse.genre.targets import Targets
@@ -35,6 +36,7 @@ SEARCHED = 64  # nearest targets that the search for one of them looks at
 WARMTH = 0.01  # a finalist that is this much worse is chosen exp(-1) times as often
 Q_SHARE = 0.1  # share of each batch that comes from Q
 AT_ONCE = 500  # people searched for together; bounds memory
+UNREACHED = 0.05  # share of the sources whose best plan may miss a bar
 
 Pair = tuple[torch.Tensor, ...]
 
@@ -73,12 +75,14 @@ class Lesson:
     F_plus: Array  # (n, k, d) what the search found for each
     cumulative: Array  # (n, k) probabilities, summed up
     own: PairSource | None  # Q's pairs; None: the search's pairs alone
+    best: Array  # (n, d) the best finalist of each source
 
     @classmethod
     def of(cls, F: Array, found: Finalists, own: PairSource | None) -> Lesson:
         """Return the lesson for sources F (n, d), with the finalists of each."""
         weight = np.exp((found.merit - found.merit.max(axis=1, keepdims=True)) / WARMTH)
-        return cls(F, found.F, weight.cumsum(axis=1) / weight.sum(axis=1, keepdims=True), own)
+        share = weight.cumsum(axis=1) / weight.sum(axis=1, keepdims=True)
+        return cls(F, found.F, share, own, found.best)
 
     def __len__(self) -> int:
         return len(self.F)
@@ -127,6 +131,29 @@ def teach(
     found = Finalists(*(np.concatenate(part) for part in zip(*parts, strict=True)))
     good = found.merit.max(axis=1) > 0  # below 0: h rejects all of them
     return Lesson.of(F[good], Finalists(found.F[good], found.merit[good]), own)
+
+
+def reachable(problem: Problem, verifier: Verifier, lesson: Lesson, safety: float) -> Array:
+    """Return (5,) bars for draws: the thresholds at this safety, or less if a search misses them.
+
+    A threshold that the search itself misses for many sources would send as many people to a
+    search that cannot help them. So a bar is at most what the best plans reach for all but
+    `UNREACHED` of the sources.
+
+    >>> from genrecourse.evaluation.example_tables import example_rows, example_targets
+    >>> from genrecourse.genre.fit import fit_verifier
+    >>> problem, rows = example_rows()
+    >>> verifier = fit_verifier(problem, rows, random_state=0)
+    >>> lesson = teach(problem, verifier, example_targets(), rows.F[:9], safety=0.5, own=None)
+    >>> bool((reachable(problem, verifier, lesson, 0.5) <= Thresholds.at(0.5).array()).all())
+    True
+    """
+    bars = Thresholds.at(safety).array()
+    if len(lesson) == 0:
+        return bars
+    Z = problem.encoder.from_features(lesson.best)
+    found = verifier.measures(Z, problem.confidence(Z))
+    return np.asarray(np.minimum(bars, np.quantile(found, UNREACHED, axis=0)))
 
 
 def _search_some(

@@ -25,7 +25,7 @@ from genrecourse.genre.any_lam import LAM_RANGE, USUAL_LAM, AnyLamPairs, make_an
 from genrecourse.genre.bins import BinKind, make_bins
 from genrecourse.genre.choose_gamma import LOOKED_AT, choose_gamma
 from genrecourse.genre.density import RecourseDensity
-from genrecourse.genre.distill import HELD_SOURCES, SOURCES, Lesson, teach
+from genrecourse.genre.distill import HELD_SOURCES, SOURCES, Lesson, reachable, teach
 from genrecourse.genre.model import NetConfig, RecourseNet, make_knots
 from genrecourse.genre.pairs import Pairs, lost_by_cap, make_pairs
 from genrecourse.genre.targets import Targets, clean, make_targets
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from genrecourse.rules.problem import Problem, TrainingRows
     from genrecourse.table.encoding import Array
 
+JUDGE_TREES = 40  # of each fold; it compares settings, for which more are no better
 FEWEST_SOURCES = 10  # rejected rows below which there is nothing to learn
 FEWEST_HELD = 5  # of them that are held out, at least
 MANY = 0.5  # share of rejected rows without a target above which the warning says more
@@ -135,7 +136,7 @@ class FittedDensity:
     gamma: float
     targets: Targets
     density: RecourseDensity
-    is_distilled: bool
+    bars: Array | None  # what a draw must reach, if a search has taught the density
     verifier: Verifier | None
     judge: CrossFittedJudge | None
     looked_at: np.ndarray  # sources that automatic choices look at, held-out ones first
@@ -196,12 +197,14 @@ def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> 
     # if none of the few held-out rows has a target, watch the loss of the others
     both = drawn, watched if len(watched) else drawn
     lesson: list[TensorPairs] = list(both)
+    bars = None
     if settings.distill:
         assert verifier is not None
-        lesson = [
+        learned, looked = (
             taught(problem, each, verifier, settings, most)
             for each, most in zip(both, (SOURCES, HELD_SOURCES), strict=True)
-        ]
+        )
+        lesson, bars = [learned, looked], reachable(problem, verifier, learned, settings.safety)
         clock.lap("search")
     elif settings.refine:
         assert verifier is not None
@@ -214,8 +217,7 @@ def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> 
         problem, density, drawn_pairs, watched_pairs, gamma, settings
     )
     clock.lap("training")
-    known = (settings.distill, verifier, judge)
-    return FittedDensity(gamma, targets, density, *known, looked_at, report)
+    return FittedDensity(gamma, targets, density, bars, verifier, judge, looked_at, report)
 
 
 def fit_judge(problem: Problem, rows: TrainingRows, random_state: int) -> CrossFittedJudge:
@@ -227,7 +229,8 @@ def fit_judge(problem: Problem, rows: TrainingRows, random_state: int) -> CrossF
     >>> probability > 0.5
     array([False,  True])
     """
-    judge = CrossFittedJudge(random_state, blank=problem.protected.hide_encoded)
+    hide = problem.protected.hide_encoded
+    judge = CrossFittedJudge(random_state, n_trees=JUDGE_TREES, blank=hide)
     return judge.fit(rows.Z, rows.favourable)
 
 
@@ -237,7 +240,7 @@ def fit_verifier(problem: Problem, rows: TrainingRows, random_state: int) -> Ver
     >>> from genrecourse.evaluation.example_tables import example_rows
     >>> problem, rows = example_rows()
     >>> verifier = fit_verifier(problem, rows, random_state=0)
-    >>> verifier.valid(rows.Z[[0, -1]], rows.confidence[[0, -1]]) > 0.5
+    >>> verifier.valid(rows.Z[[0, -1]]) > 0.5
     array([False,  True])
     """
     numbers = problem.encoder.number_columns(~problem.protected.mask)

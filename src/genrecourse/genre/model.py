@@ -40,7 +40,7 @@ class NetConfig:
 
 
 COMPACT = NetConfig()
-SMALL = NetConfig(heads=2, encoder_layers=1, decoder_layers=1)
+SMALL = NetConfig(width=32, heads=2, feedforward=64, encoder_layers=1, decoder_layers=1)
 PAPER = NetConfig(
     width=32, heads=8, feedforward=32, encoder_layers=16, decoder_layers=16, dropout=0.1
 )

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from genrecourse.table.encoding import Array
     from genrecourse.table.noise import KeyedNoise
 
-CHUNK_SEQUENCES = 1024  # sequences decoded together; bounds memory and fixes the shape
+# Sequences decoded together; bounds memory and fixes the shape. A few draws are asked for many
+# people, more draws also for one person, who should not wait for a large shape.
+CHUNK_SEQUENCES, CHUNK_OF_MANY, MANY_DRAWS = 512, 192, 9
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def sample(
     """
     if len(F) == 0:
         return Draws(np.zeros((0, n, F.shape[1])), np.zeros((0, n)), np.zeros((0, n)))
-    rows = max(1, CHUNK_SEQUENCES // n)
+    rows = max(1, (CHUNK_SEQUENCES if n < MANY_DRAWS else CHUNK_OF_MANY) // n)
     keys = noise.keys(F)
     parts = []
     for i in range(0, len(F), rows):

@@ -20,7 +20,7 @@ AUTO = {"gamma": "auto", "labelled": True}
 METHODS = Registry(
     {
         "genre": Listed("genre", "GenRe"),
-        "genre-distilled": Listed("genre", "GenRe", "DISTILLED_PRESET"),
+        "genre-q": Listed("genre", "GenRe", {"distill": False}),
         "genre-any": Listed("genre", "GenRe", ANY_LAM),
         "genre-paper": Listed("genre", "GenRe", PAPER_SETTINGS),
         "nnr": Listed("nearest", "NearestNeighbour"),

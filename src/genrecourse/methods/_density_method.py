@@ -43,7 +43,8 @@ SEARCH_DRAWS = 64  # draws that a search looks at ...
 RETRIEVED = 32  # ... with so many nearest targets
 OFFERED = 3  # different draws for each plan asked for, if several are
 DRAWN_EACH = 8  # draws that these are chosen from, for each plan asked for
-SECOND_DRAWS = 16  # draws of a search for people whom no few draws could serve
+SECOND_DRAWS, SECOND_TEMPERATURE = 8, 0.5  # for people whose first draws are not good enough
+LAST_DRAWS = 16  # of the search for people whose second draws are not good enough either
 SEARCH_TEMPERATURE = 1.0  # of a search's draws: they should differ
 SCORED = 1024  # rows whose likelihood is computed together
 
@@ -60,19 +61,32 @@ class Offers:
     safety: float
     effort: Effort
     verifier: Verifier | None
+    bars: Array | None  # (5,) what makes a draw good enough; None: the verifier's thresholds
 
     @cached_property
     def judged(self) -> Judged:
         """What the verifier says of every draw; meant for few draws."""
         assert self.verifier is not None
-        return judge_candidates(self.scored, self.verifier, safety=self.safety)
+        known = (self.scored, self.verifier)
+        return judge_candidates(*known, safety=self.safety, bars=self.bars)
+
+    @property
+    def best(self) -> Array:
+        """(N, d) the best draw of each person, those that are good enough first."""
+        place = self.judged.merit.argmax(axis=1)
+        return np.asarray(self.draws.F[np.arange(len(self.Z)), place])
+
+    @property
+    def lost(self) -> np.ndarray:
+        """The people of whose draws none is good enough."""
+        return np.flatnonzero(~self.judged.reaches.any(axis=1))
 
 
 class DensityMethod(VerifiedMethod):
     """Answers with the density that a subclass's `_fit` has trained.
 
-    The subclass sets `density_`, `is_distilled_`, `temperature_`, `margin_`, and the codes and
-    edges of the targets (`genre.targets.Targets`), which decide whom they can help.
+    The subclass sets `density_`, `bars_`, `temperature_`, `margin_`, and the codes and edges of the
+    targets (`genre.targets.Targets`), which decide whom they can help.
     """
 
     options: ClassVar[tuple[str, ...]] = (
@@ -81,18 +95,23 @@ class DensityMethod(VerifiedMethod):
     )
     chosen: ClassVar[tuple[str, ...]] = ("gamma", "temperature", "margin")
 
-    n_draws: int
+    n_draws_: int
     select: SelectRule
     cost_weight: float
     refine: bool
     sigma: float
     bins: BinKind
     density_: RecourseDensity
-    is_distilled_: bool  # whether a search has taught the density
+    bars_: Array | None  # what makes a draw good enough, if a search has taught the density
     temperature_: float
     margin_: float
     targets_codes_: np.ndarray
     targets_edges_: tuple[np.ndarray | None, ...]
+
+    @property
+    def is_distilled_(self) -> bool:
+        """Whether a search has taught the density."""
+        return self.bars_ is not None
 
     # ---- recourse -----------------------------------------------------------------------------
 
@@ -126,8 +145,9 @@ class DensityMethod(VerifiedMethod):
     def propose(self, Z: Array, noise: KeyedNoise, n: int, **options: Any) -> Proposals:
         """Return what recourse gives, then the best draws that differ in what they change."""
         effort, asked = self._effort(options), dict(options)
-        if n > 1 and effort == "sample" and self._can_search and not options.get("n_draws"):
-            asked["n_draws"] = max(self.n_draws, DRAWN_EACH * n)
+        if n > 1 and effort == "sample" and self._can_search:  # a few draws are too alike
+            asked["n_draws"] = options.get("n_draws") or max(self.n_draws_, DRAWN_EACH * n)
+            asked["temperature"] = options.get("temperature") or SECOND_TEMPERATURE
         tried = self._n_drawn(asked.get("n_draws"), None, effort)
         more: dict[str, Any] = {
             "tried": tried + (RETRIEVED if self.retrieve and effort == "search" else 0),
@@ -145,8 +165,7 @@ class DensityMethod(VerifiedMethod):
     def _diverse(self, offers: Offers, n: int) -> Array:
         """(N, OFFERED * n, d) the best draws that differ in what they change.
 
-        A search refines them too.
-        """
+"""
         F, draws = offers.F, offers.draws
         merit = self._merit(offers)
         moved = ~unchanged(F[:, None, :], draws.F) & ~self.problem_.rules.derived.mask
@@ -155,7 +174,7 @@ class DensityMethod(VerifiedMethod):
         for i in range(len(F)):
             picks = pick_diverse(moved[i], merit[i], k, worse=np.inf)
             found[i, : len(picks)] = draws.F[i, picks]
-        if self.refine and not (offers.effort == "sample" and self._can_search):
+        if self.refine:
             found = self._closer_each(F, found, offers.safety, offers.request)
         return found
 
@@ -196,7 +215,8 @@ class DensityMethod(VerifiedMethod):
         safety = options.get("safety")
         safety = self.safety if safety is None else float(safety)
         found_scored = scored(self.problem_, Z, draws.F)
-        return Offers(Z, F, draws, found_scored, request, safety, effort, self.verifier_)
+        bars = self.bars_ if safety == self.safety else None
+        return Offers(Z, F, draws, found_scored, request, safety, effort, self.verifier_, bars)
 
     def _effort(self, options: Mapping[str, Any]) -> Effort:
         """Return the effort that was asked for, or the least one that serves the request.
@@ -221,7 +241,7 @@ class DensityMethod(VerifiedMethod):
         """Return how many draws a person gets; under a request they are particles, at least 64."""
         if not n:
             many = self.is_distilled_ and effort == "search"
-            n = max(self.n_draws, SEARCH_DRAWS) if many else self.n_draws
+            n = max(self.n_draws_, SEARCH_DRAWS) if many else self.n_draws_
         return n if request is None else max(n, PARTICLES)
 
     # ---- what it chooses ----------------------------------------------------------------------
@@ -229,18 +249,26 @@ class DensityMethod(VerifiedMethod):
     def _answer(self, offers: Offers, noise: KeyedNoise, options: Mapping[str, Any]) -> Array:
         """(N, d) what recourse gives: the best of the offers.
 
-        If none of a person's few draws reaches the verifier's thresholds, search for that person.
+        If none of a person's few draws is good enough, draw again, and search for those whom that
+        does not help. What is left of a draw's changes is needed: refining undoes the others.
         """
         if offers.effort == "search" or not self._can_search:
             return self._best(offers)
-        judged = offers.judged
-        found = offers.draws.F[np.arange(len(offers.Z)), judged.merit.argmax(axis=1)]
-        lost = np.flatnonzero(~judged.reaches.any(axis=1))
+        found, lost, request = offers.best, offers.lost, offers.request
+
+        def again(**other: Any) -> Offers:
+            mine = None if request is None else request.take(lost)
+            return self._offers(offers.Z[lost], noise, {**options, **other}, mine)
+
+        if len(lost) and offers.draws.F.shape[1] < SECOND_DRAWS:
+            second = again(n_draws=SECOND_DRAWS, temperature=SECOND_TEMPERATURE)
+            found[lost] = second.best
+            lost = lost[second.lost]
+        if self.refine:
+            found = self._closer(offers.F, found, offers.safety, request)
         if len(lost):
-            more = {**options, "effort": "search", "n_draws": SECOND_DRAWS}
-            mine = None if offers.request is None else offers.request.take(lost)
-            found[lost] = self._best(self._offers(offers.Z[lost], noise, more, mine))
-        return np.asarray(found)
+            found[lost] = self._best(again(effort="search", n_draws=LAST_DRAWS))
+        return found
 
     def _best(self, offers: Offers) -> Array:
         """(N, d) what recourse gives, of all that was drawn and retrieved."""
@@ -410,7 +438,8 @@ class DensityMethod(VerifiedMethod):
         noise = KeyedNoise(self.random_state)
         draws = self._draw(F, noise, n, options, request, all_found=True)
         found = scored(problem, Z, draws.F)
-        offers = Offers(Z, F, draws, found, request, self.safety, effort, self.verifier_)
+        known = (request, self.safety, effort, self.verifier_, self.bars_)
+        offers = Offers(Z, F, draws, found, *known)
         chosen = np.arange(n) == self._select(offers, self.margin_)[:, None]
         chosen &= people.rejected[:, None]
         score = self.classifier_.score_encoded(

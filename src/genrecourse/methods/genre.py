@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from genrecourse.methods.base import TrainingRows
     from genrecourse.table.schema import Schema
 
-__all__ = ["DISTILLED_PRESET", "PAPER_PRESET", "PAPER_SETTINGS", "GenRe", "Training"]
+__all__ = ["PAPER_PRESET", "PAPER_SETTINGS", "GenRe", "Training"]
 
 
 PAPER_PRESET: dict[str, Any] = {
@@ -47,12 +48,12 @@ PAPER_PRESET: dict[str, Any] = {
     ),
 }
 
-# A search has taught the density: a smaller net, a shorter training and four draws are enough.
-DISTILLED_PRESET: dict[str, Any] = {
-    "distill": True,
-    "n_draws": 4,
-    "net": SMALL,
-    "training": Training(epochs=30, bounds=(80, 400), batch_size=256, lr=4e-3),
+# If a search has taught the density, one draw, a small net and a short training are enough.
+DRAWS = {True: 1, False: 64}  # by whether the density is distilled
+NETS = {True: SMALL, False: COMPACT}
+TRAININGS = {
+    True: Training(epochs=80, bounds=(80, 600), batch_size=128, lr=4e-3),
+    False: Training(),
 }
 
 
@@ -71,19 +72,19 @@ class GenRe(DensityMethod):
         automatic choices are then made at 5.
     gamma: how sure h must be of a training target, on the scale where 0.5 is h's cutoff; "auto":
         chosen on training rows without training a model.
-    temperature, margin: of sampling and selection; "auto": 0.5 and 0.5 if the density is distilled,
+    temperature, margin: of sampling and selection; "auto": 0.3 and 0.5 if the density is distilled,
         otherwise chosen with the one model trained, on held-out rejected training rows, by a judge
         that was not fitted on the rows it scores.
-    n_draws: how many samples the selection chooses from. If the density is distilled, a search
-        draws 64 or more.
+    n_draws: how many samples the selection chooses from. None: 1 if the density is distilled, and
+        64 if it is not. A search draws 64 or more.
     select: among the draws that h accepts with margin: "verified", the best expected Score by a
         verifier fitted on the training rows; "likelihood", the likeliest and cheapest. "paper":
         the draw with the highest score of h.
-    distill: let a search for rejected training rows teach the density; needs select="verified" and
-        a number for lam. `recourse` then makes the effort "sample": it selects one of a few
-        draws, and searches only for people whose draws all miss a threshold of the
-        verifier. False: the
-        density learns the pairs of Algorithm 1, and `recourse` searches. Each request can choose:
+    distill: let a search for rejected training rows teach the density; needs select="verified",
+        refine and a number for lam. "auto": if these are so. `recourse` then makes the effort
+        "sample": one draw, whose needless changes are undone. People whose draw misses what the
+        search reaches get 8 more draws, and if these miss it too, a search. False: the density
+        learns the pairs of Algorithm 1, and `recourse` searches. Each request can choose:
         `recourse(X, effort="search")`.
     cost_weight: extra weight of cost in select="likelihood"; log R already contains -lam * C.
     refine: move the drawn pairs towards x before training, as far as the verifier allows, and the
@@ -99,7 +100,8 @@ class GenRe(DensityMethod):
         and ignores top_k.
     sources: "labelled", rejected rows whose outcome was unfavourable too (the paper); "rejected",
         all rejected rows.
-    net, training: sizes and speed; `PAPER_PRESET` holds the paper's.
+    net, training: sizes and speed; `PAPER_PRESET` holds the paper's. None: small and short if the
+        density is distilled.
 
     >>> import pandas as pd
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
@@ -121,10 +123,10 @@ class GenRe(DensityMethod):
         gamma: Setting = "auto",
         temperature: Setting = "auto",
         margin: Setting = "auto",
-        n_draws: int = 64,
+        n_draws: int | None = None,
         select: SelectRule = "verified",
         cost_weight: float = 3.0,
-        distill: bool = False,
+        distill: bool | Literal["auto"] = "auto",
         refine: bool = True,
         retrieve: bool = True,
         safety: float = 0.5,
@@ -136,8 +138,8 @@ class GenRe(DensityMethod):
         top_k: int = 1000,
         max_targets: int = 50_000,
         sources: Literal["labelled", "rejected"] = "labelled",
-        net: NetConfig = COMPACT,
-        training: Training = Training(),  # noqa: B008 - frozen
+        net: NetConfig | None = None,
+        training: Training | None = None,
         random_state: int = 0,
         progress: bool = False,
     ):
@@ -180,27 +182,32 @@ class GenRe(DensityMethod):
     def _fit(self, rows: TrainingRows) -> None:
         check_lam(self._where("fit"), self.lam)
         check_safety(self._where("fit"), self.safety)
-        if self.distill and (self.select != "verified" or self.lam == "any"):
+        can_distill = self.select == "verified" and self.refine and self.lam != "any"
+        if self.distill is True and not can_distill:
             raise UserError(
-                f"{self._where('fit')}: distill=True needs select='verified' and a number for lam; "
-                f"here they are {self.select!r} and {self.lam!r}. Change them, or leave distill out"
+                f"{self._where('fit')}: distill=True needs select='verified', refine=True and a "
+                f"number for lam; here they are {self.select!r}, {self.refine!r} and "
+                f"{self.lam!r}. Change them, or leave distill out"
             )
-        found = fit_density(self.problem_, rows, self._fit_settings())  # Algorithm 1
+        distills = can_distill if self.distill == "auto" else self.distill
+        self.n_draws_ = self.n_draws or DRAWS[distills]
+        self.net_ = self.net or NETS[distills]
+        found = fit_density(self.problem_, rows, self._fit_settings(distills))  # Algorithm 1
         self.fit_report_: dict[str, Any] = found.report
         self.gamma_, self.targets_, self.density_ = found.gamma, found.targets, found.density
-        self.verifier_, self.is_distilled_ = found.verifier, found.is_distilled
+        self.verifier_, self.bars_ = found.verifier, found.bars
         self.targets_codes_ = np.unique(found.targets.codes, axis=0)
         self.targets_edges_ = found.targets.edges
         self._choose_sampling(rows, found)
 
-    def _fit_settings(self) -> FitSettings:
+    def _fit_settings(self, distills: bool) -> FitSettings:
         has_auto = "auto" in (self.gamma, self.temperature, self.margin)
         return FitSettings(
             lam=self.lam,
             gamma=self.gamma,
             clean=self.clean,
             refine=self.refine,
-            distill=self.distill,
+            distill=distills,
             has_verifier=self.select == "verified" or self.refine,
             has_judge=self.clean or has_auto,
             safety=self.safety,
@@ -210,8 +217,8 @@ class GenRe(DensityMethod):
             keep=self.keep,
             top_k=self.top_k,
             max_targets=self.max_targets,
-            net=self.net,
-            training=self.training,
+            net=self.net_,
+            training=self.training or TRAININGS[distills],
             random_state=self.random_state,
             progress=self.progress,
         )
@@ -241,10 +248,13 @@ class GenRe(DensityMethod):
             "margin": self.margin_,
             "lam": density.net.lam,
             "keep": density.keep,
-            "distilled": self.is_distilled_,
+            "net": asdict(self.net_),
+            "n_draws": self.n_draws_,
             "report": self.fit_report_,
         }
         edges = {str(i): e for i, e in enumerate(self.targets_edges_) if e is not None}
+        if self.bars_ is not None:
+            arrays["bars"] = self.bars_
         arrays |= {
             **under("net", weights(density.net)),
             **under("bins", {name: part.numpy() for name, part in vars(density.bins).items()}),
@@ -258,7 +268,10 @@ class GenRe(DensityMethod):
         super()._restore(state, arrays)
         self.temperature_, self.margin_ = state["temperature"], state["margin"]
         self.fit_report_ = state["report"]
-        self.is_distilled_ = state.get("distilled", False)  # older files have no such entry
+        # older files have neither entry: their parameters say what they were fitted with
+        self.net_ = NetConfig(**state["net"]) if "net" in state else self.net or COMPACT
+        self.n_draws_ = state.get("n_draws") or self.n_draws or DRAWS[False]
+        self.bars_ = arrays.get("bars")
         edges, n_matched = within("edges", arrays), int(self.problem_.rules.matched.sum())
         self.targets_edges_ = tuple(edges.get(str(i)) for i in range(n_matched))
         self.targets_codes_ = arrays["codes"]
@@ -272,7 +285,7 @@ class GenRe(DensityMethod):
         knots, decoded = (torch.tensor(learned[name]) for name in ("embed_x.knots", "decoded"))
         bins = Bins(**{name: torch.tensor(a) for name, a in within("bins", arrays).items()})
         with torch.device("meta"):
-            net = RecourseNet(self.net, knots, decoded, bins.n_choices, lam=state["lam"])
+            net = RecourseNet(self.net_, knots, decoded, bins.n_choices, lam=state["lam"])
         fill(net, learned)
         cost_weights = torch.tensor(arrays["weights"])
         self.density_ = RecourseDensity(

@@ -16,4 +16,5 @@ PAPER_SETTINGS: dict[str, Any] = {
     "refine": False,
     "retrieve": False,
     "n_draws": 10,
+    "distill": False,
 }

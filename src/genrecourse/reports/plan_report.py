@@ -97,7 +97,7 @@ def report_html(
         problem=method.problem_,
         random_state=method.random_state,
         chosen={name: getattr(method, f"{name}_") for name in method.chosen},
-        n_draws=method.get_params(deep=False).get("n_draws"),
+        n_draws=getattr(method, "n_draws_", None),
         training=method.fit_report_.get("training"),
         has_verifier=method.verifier_ is not None,
         draws=method.draws if isinstance(method, HasDraws) else None,

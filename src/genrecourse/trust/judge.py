@@ -41,6 +41,7 @@ class Judge:
         balanced: whether to give both outcomes the same total weight.
         min_leaf: the smallest number of rows in a leaf.
         calibrated: whether to calibrate the forest's probabilities.
+        n_trees: the number of trees.
 
     Examples:
         >>> Z = np.random.default_rng(0).uniform(size=(60, 2))
@@ -58,11 +59,13 @@ class Judge:
         balanced: bool = True,
         min_leaf: int = 1,
         calibrated: bool = True,
+        n_trees: int = 100,
     ):
         self.random_state = random_state
         self.balanced = balanced
         self.min_leaf = min_leaf
         self.calibrated = calibrated
+        self.n_trees = n_trees
 
     def fit(self, Z: Array, y: np.ndarray) -> Judge:
         """Fit on rows Z (n, D) and outcomes y (n,), True if favourable."""
@@ -73,7 +76,10 @@ class Judge:
                 f"{least} of each outcome, so give more rows"
             )
         self.forest_ = RandomForestClassifier(
-            min_samples_leaf=self.min_leaf, random_state=self.random_state, n_jobs=n_jobs(len(Z))
+            self.n_trees,
+            min_samples_leaf=self.min_leaf,
+            random_state=self.random_state,
+            n_jobs=n_jobs(len(Z)),
         )
         if self.calibrated:
             self.forest_ = CalibratedClassifierCV(
@@ -142,6 +148,7 @@ class CrossFittedJudge:
         balanced: as in `Judge`. None: balanced only if one outcome is rare.
         min_leaf: as in `Judge`.
         calibrated: as in `Judge`.
+        n_trees: as in `Judge`.
         copies_together: whether equal rows are in the same fold, so that no judge is fitted on a
             copy of the nearest training row.
         blank: hides columns that must not be used (`roles.ProtectedMask`).
@@ -162,6 +169,7 @@ class CrossFittedJudge:
         balanced: bool | None = None,
         min_leaf: int = 5,
         calibrated: bool = False,
+        n_trees: int = 100,
         copies_together: bool = False,
         blank: Callable[[Array], Array] = as_it_is,
     ):
@@ -170,6 +178,7 @@ class CrossFittedJudge:
         self.balanced = balanced
         self.min_leaf = min_leaf
         self.calibrated = calibrated
+        self.n_trees = n_trees
         self.copies_together = copies_together
         self.blank = blank
 
@@ -208,6 +217,7 @@ class CrossFittedJudge:
                 balanced=balanced,
                 min_leaf=self.min_leaf,
                 calibrated=self.calibrated,
+                n_trees=self.n_trees,
             ).fit(Z[self._fold != f], y[self._fold != f])
             for f in range(self.n_folds)
         ]

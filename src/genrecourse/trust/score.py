@@ -72,9 +72,9 @@ def expected_score(
     rows = np.arange(N)[:, None]
     open_ = confidence > margin
     open_ = np.where(open_.any(axis=1, keepdims=True), open_, confidence > 0.5)
-    distinct, first, place = _distinct(found.Z.reshape(N * n, D), together=n > 1)
+    distinct, _, place = _distinct(found.Z.reshape(N * n, D), together=n > 1)
     place = place.reshape(N, n)
-    valid = verifier.valid(distinct, confidence.reshape(-1)[first])
+    valid = verifier.valid(distinct)
     valid = valid - SHORTFALL * np.maximum(0.0, 0.5 - verifier.robust(distinct))
     merit = np.where(open_, valid[place] - price, -np.inf)
     short = _best_distinct(merit, place, min(SHORTLIST, n))
@@ -104,8 +104,12 @@ class Judged:
         return np.where(self.reaches, self.score, self.score - REJECTED)
 
 
-def judge_candidates(found: Scored, verifier: Verifier, *, safety: float) -> Judged:
-    """Return the expected Score of every candidate, with the thresholds at this safety.
+def judge_candidates(
+    found: Scored, verifier: Verifier, *, safety: float, bars: Array | None = None
+) -> Judged:
+    """Return the expected Score of every candidate, and whether its measures reach the bars (5,).
+
+    bars: None means the thresholds at this safety.
 
     Unlike `expected_score` it computes every measure of every candidate, so it is meant for few.
 
@@ -126,7 +130,8 @@ def judge_candidates(found: Scored, verifier: Verifier, *, safety: float) -> Jud
     robust = measures[:, 1]
     worth = verifier.worth(measures, safety) - SHORTFALL * np.maximum(0.0, 0.5 - robust)
     score = worth[place] - found.cost / found.F.shape[-1]
-    reaches = np.all(measures >= Thresholds.at(safety).array(), axis=1)[place]
+    bars = Thresholds.at(safety).array() if bars is None else bars
+    reaches = np.all(measures >= bars, axis=1)[place]
     accepted = found.confidence > 0.5
     return Judged(np.where(accepted, score, found.confidence - REJECTED), reaches & accepted)
 
