@@ -30,7 +30,7 @@ from genrecourse.evaluation.evaluate import Case, make_case, measure
 from genrecourse.methods.base import Method
 
 RESULTS = Path(__file__).parent / "results" / "effort.json"
-NAMES = ("genre", "genre-distilled")
+NAMES = ("genre-q", "genre")
 
 
 def seconds(act: Callable[[], Any]) -> float:

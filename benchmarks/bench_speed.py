@@ -38,7 +38,7 @@ def measure(name: str, steps: int, rows: int) -> dict[str, Any]:
         sample(
             method.density_,
             F,
-            method.n_draws,
+            method.n_draws_,
             temperature=0.5,
             noise=KeyedNoise(0),
             cached=cached,
@@ -51,7 +51,7 @@ def measure(name: str, steps: int, rows: int) -> dict[str, Any]:
         "dataset": name,
         "training_pairs_per_second": round(method.fit_report_["training"]["pairs_per_second"]),
         "recourse_rows_per_second": round(len(F) / recourse),
-        "draws_a_row": method.n_draws,
+        "draws_a_row": method.n_draws_,
         "cached_rows_per_second": round(len(F) / seconds[True], 1),
         "uncached_rows_per_second": round(len(F) / seconds[False], 1),
         "cached_over_uncached": round(seconds[False] / seconds[True], 2),

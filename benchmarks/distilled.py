@@ -43,7 +43,7 @@ COLUMNS = (
 
 
 def show(path: Path) -> None:
-    """Print the mean over seeds, and the paired difference of the Score from the GenRe of before."""
+    """Print the mean over seeds, and the paired difference of the Score from GenRe before."""
     with ResultsFile(path) as file:
         lines = [line for line in file.lines if "failed" not in line and "people" in line]
     found = defaultdict(dict)
@@ -67,7 +67,7 @@ def _cells(by_seed: dict[int, dict], before: dict[int, dict]) -> list[str]:
     ]
     fit = [g["seconds"]["fit"] for g in group if "fit" in g["seconds"]]
     return [
-        _difference(by_seed, today),
+        _difference(by_seed, before),
         *(f"{mean:.3f}" for mean in means),
         f"{np.mean(recourse):.2f}" if recourse else "",
         f"{np.mean(fit):.1f}" if fit else "",

@@ -65,7 +65,7 @@ def test_an_option_left_out_is_as_fitted(example: Example, one_lam: GenRe, any_l
             "lam": lam,
             "temperature": fitted.temperature_,
             "sigma": 0.0,
-            "n_draws": np.int64(fitted.n_draws),
+            "n_draws": np.int64(fitted.n_draws_),
         }
         plain = fitted.recourse(example.people)
         pd.testing.assert_frame_equal(fitted.recourse(example.people, **told), plain)

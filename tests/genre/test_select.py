@@ -144,7 +144,7 @@ def test_genre_selects_what_its_own_draws_offer() -> None:
     people = X[credit_score(X) <= 0.5].head(60)
     for rule, margin in (("paper", 0.5), ("likelihood", 0.5), ("likelihood", 0.9)):
         method = credit_genre(select=rule, refine=False, cost_weight=0.0, margin=margin).fit(X, y)
-        drawn = method.sample(people, method.n_draws)
+        drawn = method.sample(people, method.n_draws_)
         own = people.loc[drawn.index.get_level_values(0)]
         h = pd.Series(credit_score(drawn), drawn.index)
         merit = h

@@ -26,7 +26,7 @@ from genrecourse.methods.genre import Training
 FOLDER = Path(__file__).parent
 POLICIES = FOLDER.parents[1] / "policies"
 # Methods that are newer than the stored results.
-LATER = ("genre-distilled", "nnr-search", "revise-search", "cchvae-search", "tabsyn_q-search")
+LATER = ("genre-q", "nnr-search", "revise-search", "cchvae-search", "tabsyn_q-search")
 QUICK = Training(steps=80, batch_size=128)
 
 

@@ -510,9 +510,9 @@ def test_the_chosen_draw_is_what_recourse_gives_back(example: Example) -> None:
         method = GenRe(example_score, example.schema, **params).fit(example.X, example.y)
     draws = method.draws(example.people)
     rejected = ~method.classifier_.accepts(example.people)
-    chosen = draws["chosen"].to_numpy().reshape(len(example.people), method.n_draws)
+    chosen = draws["chosen"].to_numpy().reshape(len(example.people), method.n_draws_)
     assert (chosen.sum(axis=1) == rejected).all()  # people already accepted are left as they are
-    given = method.sample(example.people, method.n_draws)[draws["chosen"]].droplevel("draw")
+    given = method.sample(example.people, method.n_draws_)[draws["chosen"]].droplevel("draw")
     expected = method.recourse(example.people)[rejected]
     pd.testing.assert_frame_equal(given, expected, check_names=False)
 

@@ -305,7 +305,7 @@ def test_the_pictures_are_there(page: str, method: GenRe, people: pd.DataFrame) 
     drawn = pictures(page)
     assert len(drawn) == 2 * len(shown) + 2  # before/after and draws; asked most, loss curve
     assert "model's score" in drawn[0]
-    assert f"of {method.n_draws} draws" in drawn[1]
+    assert f"of {method.n_draws_} draws" in drawn[1]
     assert "%" in drawn[-2]
     assert f"step {method.fit_report_['training']['best_step']}" in drawn[-1]
 

@@ -118,12 +118,10 @@ def test_each_argument_of_fit_counts() -> None:
     stricter = Verifier(0).fit(Z, Y, np.where(Z[:, 0] > 0.7, 0.9, 0.1), ALL)
     assert len(stricter.like_[0]) < len(first.like_[0])
     assert (
-        Verifier(1).fit(Z, Y, confidence, ALL).probability(ASKED)
-        != first.probability(ASKED)
+        Verifier(1).fit(Z, Y, confidence, ALL).probability(ASKED) != first.probability(ASKED)
     ).any()
     assert (
-        Verifier(0).fit(Z, Y, confidence, ALL).probability(ASKED)
-        == first.probability(ASKED)
+        Verifier(0).fit(Z, Y, confidence, ALL).probability(ASKED) == first.probability(ASKED)
     ).all()
 
 

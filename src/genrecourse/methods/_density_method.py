@@ -163,9 +163,7 @@ class DensityMethod(VerifiedMethod):
         return Proposals(legal, reason=lambda: self._reason(Z), **more)
 
     def _diverse(self, offers: Offers, n: int) -> Array:
-        """(N, OFFERED * n, d) the best draws that differ in what they change.
-
-"""
+        """(N, OFFERED * n, d) the best draws that differ in what they change."""
         F, draws = offers.F, offers.draws
         merit = self._merit(offers)
         moved = ~unchanged(F[:, None, :], draws.F) & ~self.problem_.rules.derived.mask

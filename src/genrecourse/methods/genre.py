@@ -248,7 +248,7 @@ class GenRe(DensityMethod):
             "margin": self.margin_,
             "lam": density.net.lam,
             "keep": density.keep,
-            "net": asdict(self.net_),
+            "sizes": asdict(self.net_),
             "n_draws": self.n_draws_,
             "report": self.fit_report_,
         }
@@ -269,7 +269,7 @@ class GenRe(DensityMethod):
         self.temperature_, self.margin_ = state["temperature"], state["margin"]
         self.fit_report_ = state["report"]
         # older files have neither entry: their parameters say what they were fitted with
-        self.net_ = NetConfig(**state["net"]) if "net" in state else self.net or COMPACT
+        self.net_ = NetConfig(**state["sizes"]) if "sizes" in state else self.net or COMPACT
         self.n_draws_ = state.get("n_draws") or self.n_draws or DRAWS[False]
         self.bars_ = arrays.get("bars")
         edges, n_matched = within("edges", arrays), int(self.problem_.rules.matched.sum())

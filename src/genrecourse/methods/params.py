@@ -49,7 +49,7 @@ def unpack_params(
 ) -> dict[str, Any]:
     """Return the parameters that `pack_params` packed, with the schema and the classifier.
 
-    records: the parameters that are dataclasses, by name.
+    records: the parameters that are dataclasses (or None), by name.
 
     >>> from genrecourse.table.schema import Schema
     >>> import pandas as pd
@@ -59,7 +59,8 @@ def unpack_params(
     {'gamma': 0.7, 'schema': None, 'classifier': None}
     """
     params = {name: unpack(value) for name, value in packed.items()}
-    params |= {name: kind(**params[name]) for name, kind in records.items()}
+    given = {name: kind for name, kind in records.items() if params[name] is not None}
+    params |= {name: kind(**params[name]) for name, kind in given.items()}
     params["schema"] = schema if params["schema"] else None
     if params["classifier"] is not None:
         to_be_trained = Classifier(

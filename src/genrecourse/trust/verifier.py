@@ -2,10 +2,10 @@
 
 It answers four questions:
 
-1. Will the real outcome be favourable? A forest and boosted trees give a probability, and the lower
-   one counts. A search that looks at many rows finds those that a model overrates; two models seldom
-   overrate the same row. h has no say here: it has learned the outcomes by heart, and it must accept
-   x_plus anyway.
+1. Will the real outcome be favourable? A forest and boosted trees give a probability, and the
+   lower one counts. A search that looks at many rows finds those that a model overrates; two
+   models seldom overrate the same row. h is left out: it has learned outcomes by heart, and it
+   must accept x_plus anyway.
 2. Does x_plus look like accepted people? Local outlier factors decide.
 3. Will h still accept x_plus after it is trained again? Retrained models vote.
 4. Is x_plus still valid if it is carried out imprecisely? The first question again, with noise on
