@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from genrecourse.table.encoding import Array
     from genrecourse.table.noise import KeyedNoise
 
-# Sequences decoded together; bounds memory and fixes the shape. A few draws are asked for many
-# people, more draws also for one person, who should not wait for a large shape.
-CHUNK_SEQUENCES, CHUNK_OF_MANY, MANY_DRAWS = 512, 192, 9
+CHUNK_SEQUENCES = 512  # sequences decoded together; bounds memory and fixes the shape
+# Many draws are often asked for one person, who should not wait for a large shape.
+MANY_DRAWS, PEOPLE_TOGETHER = 9, 8
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,16 @@ class Draws:
         )
 
 
+def rows_together(n: int) -> int:
+    """Return how many rows are decoded together if each is drawn for n times.
+
+    >>> rows_together(1), rows_together(24), rows_together(64), rows_together(1000)
+    (512, 8, 8, 1)
+    """
+    rows = max(1, CHUNK_SEQUENCES // n)
+    return rows if n < MANY_DRAWS else min(rows, PEOPLE_TOGETHER)
+
+
 @torch.inference_mode()
 def sample(
     density: RecourseDensity,
@@ -77,7 +87,7 @@ def sample(
     """
     if len(F) == 0:
         return Draws(np.zeros((0, n, F.shape[1])), np.zeros((0, n)), np.zeros((0, n)))
-    rows = max(1, (CHUNK_SEQUENCES if n < MANY_DRAWS else CHUNK_OF_MANY) // n)
+    rows = rows_together(n)
     keys = noise.keys(F)
     parts = []
     for i in range(0, len(F), rows):
