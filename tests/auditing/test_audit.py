@@ -272,7 +272,7 @@ def asked(method: NearestNeighbour, z: Array, z_plus: Array) -> dict[str, float]
     return {
         "noise": asked_noise(method, z, z_plus),
         "robust": sum(float(copy) > 0.5 for copy in copies) / len(copies),
-        "likely": float(verifier.valid(z_plus)[0]),
+        "likely": float(verifier.valid(z_plus, method.problem_.confidence(z_plus))[0]),
     }
 
 

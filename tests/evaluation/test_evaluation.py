@@ -7,13 +7,11 @@ import pickle
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier
 
 from genrecourse.data.datasets import load_dataset
 from genrecourse.errors import UserError
@@ -36,6 +34,7 @@ from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.model.classifier import MLPConfig, fit_mlp
 from genrecourse.trust import judge as judges
 from genrecourse.trust.judge import CrossFittedJudge, Judge, fit_lof
+from tests.support.toys import small_forest
 
 evaluation = sys.modules["genrecourse.evaluation.evaluate"]  # `evaluation.evaluate` is the function
 QUICK = MLPConfig(hidden=(4, 4), lr=0.05, epochs=4, balanced=False)
@@ -45,8 +44,7 @@ QUICK = MLPConfig(hidden=(4, 4), lr=0.05, epochs=4, balanced=False)
 def _small_forests() -> Iterator[None]:
     """Of ten trees: what is tested here is who is asked what, not how well they know."""
     with pytest.MonkeyPatch.context() as patch:
-        small = partial(RandomForestClassifier, n_estimators=10)
-        patch.setattr(judges, "RandomForestClassifier", small)
+        patch.setattr(judges, "RandomForestClassifier", small_forest(n_trees=10))
         yield
 
 

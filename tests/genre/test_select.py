@@ -55,7 +55,7 @@ class _KnownVerifier(Verifier):
     def steady(self, Z: np.ndarray) -> np.ndarray:
         return Z[:, 3] if Z.shape[1] > 2 else np.ones(len(Z))
 
-    def valid(self, Z: np.ndarray) -> np.ndarray:
+    def valid(self, Z: np.ndarray, confidence: np.ndarray) -> np.ndarray:
         return Z[:, 0]
 
     def plausible(self, Z: np.ndarray) -> np.ndarray:

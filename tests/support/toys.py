@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +85,17 @@ class Runs:
 @contextmanager
 def small_forests() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            judge, "RandomForestClassifier", partial(RandomForestClassifier, n_estimators=5)
-        )
+        patch.setattr(judge, "RandomForestClassifier", small_forest(n_trees=5))
         yield
+
+
+def small_forest(n_trees: int) -> Callable[..., RandomForestClassifier]:
+    """A maker of forests with so few trees, however many are asked for."""
+
+    def make(**settings: Any) -> RandomForestClassifier:
+        return RandomForestClassifier(**{**settings, "n_estimators": n_trees})
+
+    return make
 
 
 @cache

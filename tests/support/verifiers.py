@@ -29,7 +29,7 @@ class StatedVerifier(Verifier):
     def _measure(self, name: str, Z: np.ndarray) -> np.ndarray:
         return np.asarray(self.known.get(name, lambda Z: np.ones(len(Z)))(Z), dtype=float)
 
-    def probability(self, Z: np.ndarray) -> np.ndarray:
+    def probability(self, Z: np.ndarray, confidence: np.ndarray) -> np.ndarray:
         return self._measure("probability", Z)
 
     def robust(self, Z: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from genrecourse import UserError
 from genrecourse.trust.judge import TRUST_AT, TRUST_SCALE
 from genrecourse.trust.trees import Trees
-from genrecourse.trust.verifier import LOWER, SEEN, Thresholds, Verifier
+from genrecourse.trust.verifier import SEEN, Thresholds, Verifier
 
 RNG = np.random.default_rng(0)
 Z = RNG.random((900, 4))
@@ -93,7 +93,7 @@ def test_trees_of_unequal_parts_are_refused(forest: Any) -> None:
 def test_it_tells_valid_from_invalid(verifier: Verifier) -> None:
     clear = np.abs(ASKED[:, 0] + ASKED[:, 1] - 1.0) > 0.15
     truth = (ASKED[:, 0] + ASKED[:, 1] > 1.0)[clear]
-    said = verifier.valid(ASKED)[clear]
+    said = verifier.valid(ASKED, HALF)[clear]
     assert said.min() >= 0
     assert said.max() <= 1
     assert said[truth].mean() > 0.9
@@ -107,21 +107,24 @@ def test_it_tells_usual_from_odd(verifier: Verifier) -> None:
     assert verifier.plausible(usual) > 0.6
     assert verifier.plausible(odd) < 0.1
     assert verifier.plausible(rejected) < verifier.plausible(usual)
-    assert verifier.valid(odd) > 0.9
+    assert verifier.valid(odd, np.array([0.9])) > 0.9
+    assert verifier.valid(odd, np.array([0.1])) < verifier.valid(odd, np.array([0.9]))
 
 
 def test_each_argument_of_fit_counts() -> None:
     confidence = np.where(Y, 0.9, 0.1)
     first = Verifier(0).fit(Z, Y, confidence, ALL)
     flipped = Verifier(0).fit(Z, ~Y, confidence, ALL)
-    assert np.abs(first.valid(ASKED) - flipped.valid(ASKED)).mean() > 0.5
+    assert np.abs(first.valid(ASKED, HALF) - flipped.valid(ASKED, HALF)).mean() > 0.5
     stricter = Verifier(0).fit(Z, Y, np.where(Z[:, 0] > 0.7, 0.9, 0.1), ALL)
     assert len(stricter.like_[0]) < len(first.like_[0])
     assert (
-        Verifier(1).fit(Z, Y, confidence, ALL).probability(ASKED) != first.probability(ASKED)
+        Verifier(1).fit(Z, Y, confidence, ALL).probability(ASKED, HALF)
+        != first.probability(ASKED, HALF)
     ).any()
     assert (
-        Verifier(0).fit(Z, Y, confidence, ALL).probability(ASKED) == first.probability(ASKED)
+        Verifier(0).fit(Z, Y, confidence, ALL).probability(ASKED, HALF)
+        == first.probability(ASKED, HALF)
     ).all()
 
 
@@ -129,12 +132,12 @@ def test_a_rare_outcome_is_weighed_up() -> None:
     rare = (Z[:, 0] + Z[:, 1] > 1.0) & (RNG.random(len(Z)) < 0.15)  # of one in seven, where valid
     verifier = Verifier(0).fit(Z, rare, np.where(Y, 0.9, 0.1), ALL)
     inside = (ASKED[:, 0] + ASKED[:, 1]) > 1.3
-    assert verifier.probability(ASKED[inside]).mean() > 0.4
+    assert verifier.probability(ASKED[inside], HALF[inside]).mean() > 0.4
 
 
 def test_it_comes_back_from_arrays(verifier: Verifier) -> None:
     again = Verifier.from_arrays(verifier.arrays(), n_columns=4)
-    assert (again.valid(ASKED) == verifier.valid(ASKED)).all()
+    assert (again.valid(ASKED, HALF) == verifier.valid(ASKED, HALF)).all()
     assert (again.plausible(ASKED) == verifier.plausible(ASKED)).all()
 
 
@@ -144,29 +147,20 @@ def test_nobody_to_be_like() -> None:
     y[0] = True
     verifier = Verifier(0).fit(Z[:50], y, np.where(y, 0.9, 0.1), ALL)
     assert len(verifier.like_[0]) == 1
-    assert verifier.valid(ASKED).shape == verifier.plausible(ASKED).shape == (500,)
-
-
-def test_the_lower_of_two_models_counts(verifier: Verifier) -> None:
-    """Rows that one model overrates do not count as probable."""
-    boosted = expit(verifier.prior_ + verifier.step_ * verifier.boosted_(ASKED))
-    forest = verifier.forest_(ASKED)
-    assert (forest < boosted).any()
-    assert (forest > boosted).any()
-    lower = np.clip(np.minimum(forest, boosted) + LOWER, 0.0, 1.0)
-    np.testing.assert_array_equal(verifier.probability(ASKED), lower)
+    assert verifier.valid(ASKED, HALF).shape == verifier.plausible(ASKED).shape == (500,)
 
 
 def test_what_was_seen_counts(verifier: Verifier) -> None:
-    """A row that was accepted with a favourable outcome is likelier than its neighbours are."""
+    """A row that was accepted with a favourable outcome is likelier than its neighbours say."""
     rows = Z[Y][:50]
-    gain = verifier.probability(rows) - verifier.probability(rows + 1e-7)
-    unclipped = verifier.probability(rows) < 1
-    assert unclipped.any()
-    assert np.median(gain[unclipped]) == pytest.approx(SEEN)
+    aside = rows + 1e-7
+    gain = verifier.probability(rows, HALF[:50]) - verifier.probability(aside, HALF[:50])
+    assert np.median(gain) == pytest.approx(SEEN)
     unseen = Z[~Y][:50]
     np.testing.assert_allclose(
-        verifier.probability(unseen), verifier.probability(unseen + 1e-7), atol=0.02
+        verifier.probability(unseen, HALF[:50]),
+        verifier.probability(unseen + 1e-7, HALF[:50]),
+        atol=0.02,
     )
 
 

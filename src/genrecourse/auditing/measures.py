@@ -262,7 +262,7 @@ class Measuring:
             "noise": (noisy > h.cutoff).reshape(-1, N_NOISE).mean(axis=1),
         }
         if self.verifier is not None:
-            found["likely"] = self.verifier.valid(Z_plus)
+            found["likely"] = self.verifier.valid(Z_plus, h.confidence(h.score(X_plus)))
             found["robust"] = self.verifier.votes(Z_plus).mean(axis=0)
         else:
             lacks = f"this {self.method} has no verifier"

@@ -240,7 +240,7 @@ def fit_verifier(problem: Problem, rows: TrainingRows, random_state: int) -> Ver
     >>> from genrecourse.evaluation.example_tables import example_rows
     >>> problem, rows = example_rows()
     >>> verifier = fit_verifier(problem, rows, random_state=0)
-    >>> verifier.valid(rows.Z[[0, -1]]) > 0.5
+    >>> verifier.valid(rows.Z[[0, -1]], rows.confidence[[0, -1]]) > 0.5
     array([False,  True])
     """
     numbers = problem.encoder.number_columns(~problem.protected.mask)

@@ -145,7 +145,8 @@ class DensityMethod(VerifiedMethod):
     def propose(self, Z: Array, noise: KeyedNoise, n: int, **options: Any) -> Proposals:
         """Return what recourse gives, then the best draws that differ in what they change."""
         effort, asked = self._effort(options), dict(options)
-        if n > 1 and effort == "sample" and self._can_search:  # a few draws are too alike
+        few = n > 1 and effort == "sample" and self._can_search
+        if few:  # the draws of recourse are too few and too alike
             asked["n_draws"] = options.get("n_draws") or max(self.n_draws_, DRAWN_EACH * n)
             asked["temperature"] = options.get("temperature") or SECOND_TEMPERATURE
         tried = self._n_drawn(asked.get("n_draws"), None, effort)
@@ -155,10 +156,11 @@ class DensityMethod(VerifiedMethod):
         }
         if n == 1:
             return replace(super().propose(Z, noise, n, **options), **more)
-        offers = self._offers(Z, noise, asked, options.get("rules"))
-        found = np.concatenate(
-            [self._answer(offers, noise, asked)[:, None], self._diverse(offers, n)], axis=1
-        )
+        request = options.get("rules")
+        offers = self._offers(Z, noise, asked, request)
+        own = self._offers(Z, noise, options, request) if few else offers
+        first = self._answer(own, noise, options)
+        found = np.concatenate([first[:, None], self._diverse(offers, n)], axis=1)
         legal = self._legal_each(offers.F, found, offers.request)
         return Proposals(legal, reason=lambda: self._reason(Z), **more)
 

@@ -76,7 +76,7 @@ class Judge:
                 f"{least} of each outcome, so give more rows"
             )
         self.forest_ = RandomForestClassifier(
-            self.n_trees,
+            n_estimators=self.n_trees,
             min_samples_leaf=self.min_leaf,
             random_state=self.random_state,
             n_jobs=n_jobs(len(Z)),

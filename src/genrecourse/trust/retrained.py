@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 N_RETRAINED = 8
 HIDDEN = (10, 10, 10)
-BATCH, RATE = 128, 6e-3
+BATCH, RATE = 128, 4e-3
 CHUNK = 1024  # rows scored at once: few enough to stay in the processor's cache
-EPOCHS, LEAST, MOST = 40, 200, 1500  # passes over the rows; least and largest number of batches
+EPOCHS, LEAST, MOST = 80, 200, 3000  # passes over the rows; least and largest number of batches
 
 
 class RetrainedModels(nn.Module):

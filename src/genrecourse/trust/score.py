@@ -72,9 +72,9 @@ def expected_score(
     rows = np.arange(N)[:, None]
     open_ = confidence > margin
     open_ = np.where(open_.any(axis=1, keepdims=True), open_, confidence > 0.5)
-    distinct, _, place = _distinct(found.Z.reshape(N * n, D), together=n > 1)
+    distinct, first, place = _distinct(found.Z.reshape(N * n, D), together=n > 1)
     place = place.reshape(N, n)
-    valid = verifier.valid(distinct)
+    valid = verifier.valid(distinct, confidence.reshape(-1)[first])
     valid = valid - SHORTFALL * np.maximum(0.0, 0.5 - verifier.robust(distinct))
     merit = np.where(open_, valid[place] - price, -np.inf)
     short = _best_distinct(merit, place, min(SHORTLIST, n))

@@ -2,10 +2,7 @@
 
 It answers four questions:
 
-1. Will the real outcome be favourable? A forest and boosted trees give a probability, and the
-   lower one counts. A search that looks at many rows finds those that a model overrates; two
-   models seldom overrate the same row. h is left out: it has learned outcomes by heart, and it
-   must accept x_plus anyway.
+1. Will the real outcome be favourable? h, a forest and boosted trees give a mean probability.
 2. Does x_plus look like accepted people? Local outlier factors decide.
 3. Will h still accept x_plus after it is trained again? Retrained models vote.
 4. Is x_plus still valid if it is carried out imprecisely? The first question again, with noise on
@@ -44,8 +41,6 @@ from genrecourse.trust.trees import Trees
 INLIER_AT, INLIER_SCALE = -1.0, 0.75
 # Another judge has other rows and so other neighbours, so the worst of several numbers is used.
 NEIGHBOURS = (3, 4, 5)
-# Added to the lower of two estimates, which is too low on average.
-LOWER = 0.05
 SEEN = 0.05  # added to the probability if an equal training row was accepted with a good outcome
 FARTHEST = -3.0  # lower outlier scores count as this one
 N_NOISE = 2  # fixed draws of noise; each is used with both signs
@@ -119,9 +114,7 @@ class Verifier:
         rare = min(np.mean(favourable), 1 - np.mean(favourable)) < RARE
         weight = compute_sample_weight("balanced", favourable) if rare else None
         forest = RandomForestClassifier(
-            min_samples_leaf=3,
-            random_state=self.random_state,
-            n_jobs=n_jobs(len(Z)),
+            min_samples_leaf=3, random_state=self.random_state, n_jobs=n_jobs(len(Z))
         )
         forest.fit(Z, favourable, sample_weight=weight)
         boosted = GradientBoostingClassifier(
@@ -157,13 +150,12 @@ class Verifier:
 
     # ---- the measures, (n,) each --------------------------------------------------------------
 
-    def probability(self, Z: Array) -> Array:
-        """Return probabilities of the favourable outcome: the lower of two models' estimates, plus
-        `SEEN` if an equal training row was accepted with a favourable outcome."""
+    def probability(self, Z: Array, confidence: Array) -> Array:
+        """Return probabilities of the favourable outcome: the mean of forest, boosted trees and h,
+        plus `SEEN` if an equal training row was accepted with a favourable outcome."""
         Z = self.blank(Z)
         boosted = expit(self.prior_ + self.step_ * self.boosted_(Z))
-        lower = np.minimum(self.forest_(Z), boosted)
-        return np.asarray(np.clip(lower + LOWER + SEEN * self._was_seen(Z), 0.0, 1.0))
+        return np.asarray((self.forest_(Z) + boosted + confidence) / 3 + SEEN * self._was_seen(Z))
 
     def _was_seen(self, Z: Array) -> np.ndarray:
         """Return whether an equal training row was accepted and had a favourable outcome."""
@@ -178,9 +170,12 @@ class Verifier:
         return np.asarray(self.retrained_(self.blank(Z)) > 0.5)
 
     def steady(self, Z: Array) -> Array:
-        """Return how likely a row is valid after noise has moved every number."""
+        """Return how likely a row is valid after noise has moved every number.
+
+        The mean of the retrained models replaces h's confidence in the noisy rows.
+        """
         noisy = (self.blank(Z) + self.noise_[:, None, :]).reshape(-1, Z.shape[1])
-        found = self.valid(noisy)
+        found = self.valid(noisy, self.retrained_(noisy).mean(axis=0))
         return np.asarray(found.reshape(len(self.noise_), len(Z)).mean(axis=0))
 
     def inlier(self, Z: Array) -> Array:
@@ -203,7 +198,7 @@ class Verifier:
         asked: tuple[Callable[[Array, Array], Array], ...] = (
             lambda Z, confidence: confidence,
             lambda Z, confidence: self.robust(Z),
-            lambda Z, confidence: self.probability(Z),
+            self.probability,
             lambda Z, confidence: self.steady(Z),
             lambda Z, confidence: self.inlier(Z),
         )
@@ -226,9 +221,9 @@ class Verifier:
         probability, steady, inlier = measures[:, 2], measures[:, 3], measures[:, 4]
         return np.asarray(trust(probability) + _usual(inlier) + safety * steady)
 
-    def valid(self, Z: Array) -> Array:
+    def valid(self, Z: Array, confidence: Array) -> Array:
         """Return (n,) probabilities that an independent judge would find the row valid."""
-        return trust(self.probability(Z))
+        return trust(self.probability(Z, confidence))
 
     def plausible(self, Z: Array) -> Array:
         """Return (n,) probabilities that an independent judge would call the row an inlier."""
