@@ -25,7 +25,7 @@ from genrecourse.methods.genre import Training
 
 FOLDER = Path(__file__).parent
 POLICIES = FOLDER.parents[1] / "policies"
-# Methods that are newer than the stored results.
+# Methods without stored results: siblings of others, which would take long.
 LATER = ("genre-q", "nnr-search", "revise-search", "cchvae-search", "tabsyn_q-search")
 QUICK = Training(steps=80, batch_size=128)
 
