@@ -40,12 +40,12 @@ class Unconditional:
 
 def fit_unconditional(method: GenRe, F: np.ndarray, seed: int) -> Unconditional:
     """Train P on accepted rows F (n, d), with the sizes and the training of a fitted GenRe."""
-    config = replace(method.net, encoder_layers=0, decoder_layers=2 * method.net.decoder_layers)
+    config = replace(method.net_, encoder_layers=0, decoder_layers=2 * method.net_.decoder_layers)
     density = _untrained(method, F, config, seed)
     model = Unconditional(density, torch.full((1, F.shape[1]), 0.5, dtype=torch.float64))
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     order = rng.permutation(len(F))
-    n_held = max(5, round(method.training.held_out * len(F)))
+    n_held = max(5, round(method.training_.held_out * len(F)))
     rows, held = torch.as_tensor(F[order[n_held:]]), torch.as_tensor(F[order[:n_held]])
 
     def loss(x_plus: Tensor, source: torch.Generator) -> Tensor:
@@ -53,13 +53,13 @@ def fit_unconditional(method: GenRe, F: np.ndarray, seed: int) -> Unconditional:
 
     def batches() -> Any:
         while True:
-            yield rows[rng.integers(len(rows), size=method.training.batch_size)]
+            yield rows[rng.integers(len(rows), size=method.training_.batch_size)]
 
     train(
         density.net,
         lambda x_plus: loss(x_plus, generator),
         batches(),
-        method.training.plan(len(rows)),
+        method.training_.plan(len(rows)),
         held_out=lambda: float(loss(held, torch.Generator().manual_seed(seed))),
     )
     return model

@@ -474,6 +474,12 @@ def test_nothing_but_a_table_and_outcomes_is_needed(german: Dataset) -> None:
     assert method.classifier is None
     report = method.fit_report_
     assert report["gamma"]["chosen"] == method.gamma_
+    assert (method.temperature_, method.margin_) == (0.3, 0.5)
+
+
+def test_the_temperature_is_chosen_if_no_search_teaches(german: Dataset) -> None:
+    method = GenRe(distill=False, net=SMALL, training=Training(steps=60, batch_size=64))
+    report = method.fit(german.X_train, german.y_train).fit_report_
     assert (method.temperature_, method.margin_) == (
         report["sampling"]["chosen"]["temperature"],
         report["sampling"]["chosen"]["margin"],

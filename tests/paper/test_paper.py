@@ -557,7 +557,7 @@ def test_both_densities_sum_to_one_and_only_one_knows_x(two_features: GenRe) -> 
     accepted = rng.beta(2, 5, (300, 2))
     model = contours.fit_unconditional(method, accepted, seed=0)
     assert len(model.density.net.encoder) == 0
-    assert len(model.density.net.decoder) == 2 * method.net.decoder_layers
+    assert len(model.density.net.decoder) == 2 * method.net_.decoder_layers
     overall = contours.unconditional_mass(model)
     assert overall.p.sum() == pytest.approx(1, abs=1e-5)
     low, high = (contours.conditional_mass(method, np.full(2, v)) for v in (0.1, 0.9))

@@ -192,6 +192,7 @@ class GenRe(DensityMethod):
         distills = can_distill if self.distill == "auto" else self.distill
         self.n_draws_ = self.n_draws or DRAWS[distills]
         self.net_ = self.net or NETS[distills]
+        self.training_ = self.training or TRAININGS[distills]
         found = fit_density(self.problem_, rows, self._fit_settings(distills))  # Algorithm 1
         self.fit_report_: dict[str, Any] = found.report
         self.gamma_, self.targets_, self.density_ = found.gamma, found.targets, found.density
@@ -218,7 +219,7 @@ class GenRe(DensityMethod):
             top_k=self.top_k,
             max_targets=self.max_targets,
             net=self.net_,
-            training=self.training or TRAININGS[distills],
+            training=self.training_,
             random_state=self.random_state,
             progress=self.progress,
         )
