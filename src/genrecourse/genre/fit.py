@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from genrecourse.rules.problem import Problem, TrainingRows
     from genrecourse.table.encoding import Array
 
-JUDGE_TREES = 40  # of each fold; it compares settings, for which more are no better
+JUDGE_TREES = 40  # of each fold: it only compares settings and leaves out odd rows
 FEWEST_SOURCES = 10  # rejected rows below which there is nothing to learn
 FEWEST_HELD = 5  # of them that are held out, at least
 MANY = 0.5  # share of rejected rows without a target above which the warning says more

@@ -264,9 +264,11 @@ class DensityMethod(VerifiedMethod):
             second = again(n_draws=SECOND_DRAWS, temperature=SECOND_TEMPERATURE)
             found[lost] = second.best
             lost = lost[second.lost]
-        if self.refine:
-            found = self._closer(offers.F, found, offers.safety, request)
-        if len(lost):
+        kept = np.setdiff1d(np.arange(len(found)), lost)
+        if self.refine and len(kept):
+            mine = None if request is None else request.take(kept)
+            found[kept] = self._closer(offers.F[kept], found[kept], offers.safety, mine)
+        if len(lost):  # a search refines what it finds
             found[lost] = self._best(again(effort="search", n_draws=LAST_DRAWS))
         return found
 

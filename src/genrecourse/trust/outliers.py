@@ -40,8 +40,7 @@ class Outliers:
         self.rows = rows
         # a row is not its own neighbour, so there are at most len(rows) - 1
         self.neighbours = tuple(min(k, len(rows) - 1) for k in neighbours)
-        # with a tree, the result of a row does not depend on the other rows of the query; this one
-        # is several times faster than scikit-learn's
+        # with a tree, the result of a row does not depend on the other rows of the query
         self._tree = KDTree(rows)
         distance, place = self._others(rows)
         self._reach = {k: distance[:, k - 1] for k in self.neighbours}
