@@ -140,7 +140,7 @@ def test_each_row_is_encoded_once_for_all_its_draws(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(RecourseNet, "encode", spy)
     F = np.concatenate([it.x(*person).numpy() for person in PEOPLE])
-    sample(it.density, F, 256, temperature=1.0, noise=KeyedNoise(0))
+    sample(it.density, F, 128, temperature=1.0, noise=KeyedNoise(0))
     assert encoded == [2] * (len(F) // 2)  # two rows together
 
 

@@ -28,7 +28,7 @@ from genrecourse.methods.genre import GenRe, Training
 from genrecourse.model.training import TrainingPlan, train
 from genrecourse.rules.book import RuleBook
 from genrecourse.table.cost import Cost
-from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.encoding import TOLERANCE, TableEncoder
 from genrecourse.table.schema import Feature, Schema
 
 N_BINS = 8
@@ -228,6 +228,11 @@ def bins_of(*columns: list[float], n_bins: int = 5, category: tuple[int, ...] = 
     return make_bins(F, is_number, n_bins)
 
 
+def repeats_keep(bins: Bins, x: torch.Tensor) -> torch.Tensor:
+    """(n, d, K) for x (n, d): True for choices equal to x's value, which keep offers."""
+    return (bins.value - x[..., None]).abs() <= TOLERANCE
+
+
 def labels_of(
     bins: Bins, x: float, x_plus: float, allowed: list[bool] | None = None
 ) -> list[float]:
@@ -235,7 +240,7 @@ def labels_of(
     a, b = (torch.tensor([[v]], dtype=torch.float64) for v in (x, x_plus))
     if allowed is None:
         open_ = bins.real()[None].clone()
-        open_[..., :-1] &= ~bins.repeats_keep(a)
+        open_[..., :-1] &= ~repeats_keep(bins, a)
     else:
         open_ = torch.tensor([[allowed]])
     return bins.labels(a, b, open_)[0, 0].tolist()

@@ -53,10 +53,6 @@ class Bins:
         always = torch.ones(len(self.value), 1, dtype=torch.bool)
         return torch.cat([~self.value.isnan(), always], dim=1)
 
-    def repeats_keep(self, x: torch.Tensor) -> torch.Tensor:
-        """Return (n, d, K) for x (n, d): True for choices equal to x's value, which keep offers."""
-        return (self.value - x[..., None]).abs() <= TOLERANCE  # NaN compares false
-
     # ---- labels -----------------------------------------------------------------------------
 
     def labels(self, x: torch.Tensor, x_plus: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:

@@ -7,19 +7,49 @@ that a rule forbids has probability zero, and x's own value is always allowed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from genrecourse.genre.decoder import Decoder
 from genrecourse.table.encoding import TOLERANCE
 
 if TYPE_CHECKING:
     from genrecourse.genre.bins import Bins
     from genrecourse.genre.model import RecourseNet
     from genrecourse.rules.book import RuleBook
+    from genrecourse.table.encoding import Array
+
+
+@dataclass(frozen=True)
+class Options:
+    """The choices that exist at one position, for B rows; the last one is x's own value.
+
+    >>> from genrecourse.evaluation.example_tables import example_density
+    >>> found = example_density().options(np.array([[0.2, 1.0]]), 0)
+    >>> found.values.shape, found.allowed[:, -1], found.cost[:, -1]
+    ((1, 6), array([ True]), array([0.], dtype=float32))
+    """
+
+    number: np.ndarray  # (k,) their numbers among all K + 1 choices
+    values: Array  # (B, k)
+    cost: np.ndarray  # (B, k) C_j, float32
+    allowed: np.ndarray  # (B, k) True for choices that break no rule
+
+
+@dataclass(frozen=True)
+class _Position:
+    """What is the same for all rows at one position."""
+
+    feature: int
+    number: np.ndarray
+    values: Array  # (k - 1,) all but x's own
+    is_number: bool
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -39,14 +69,33 @@ class RecourseDensity:
     rules: RuleBook
     weights: Tensor  # (m,) cost weights of the decoded features
     keep: bool = True  # False: the paper's plain bins, without the choice "as x has it"
+    trained: Decoder | None = None  # of the net as it is once it is trained
+
+    def ready(self) -> RecourseDensity:
+        """Return the density with a decoder, after the net was trained."""
+        return replace(self, trained=Decoder(self.net))
+
+    @property
+    def decoder(self) -> Decoder:
+        """Return the net's decoder: the one made by `ready`, or a new one."""
+        return self.trained or Decoder(self.net)
 
     @property
     def decoded(self) -> Tensor:
         return self.net.decoded
 
-    def lam_of(self, x: Tensor, lam: float | None) -> Tensor | None:
-        """Return lam for every row (B,), or None if the net was trained for one lam."""
-        return None if lam is None else torch.full((len(x),), lam, dtype=torch.float64)
+    def logits(self, x: Tensor, x_plus: Tensor, lam: float | None = None) -> Tensor:
+        """Return (B, m, K + 1) for x (B, d), each position given the values x_plus (B, m) before it.
+
+        They do not depend on the other rows. lam: needed if the net takes one.
+        """
+        decoder, cost = self.decoder, self.choice_cost(x).numpy()
+        state, before = decoder.start(x.numpy(), 1, lam), x_plus.numpy()
+        parts = [
+            decoder.step(state, t, before[:, t - 1] if t else None, cost[:, t])
+            for t in range(len(self.decoded))
+        ]
+        return torch.as_tensor(np.stack(parts, axis=1)).float().double()
 
     # ---- what each choice would be and cost ---------------------------------------------------
 
@@ -57,31 +106,52 @@ class RecourseDensity:
 
     def choice_cost(self, x: Tensor) -> Tensor:
         """Return the cost C_j of every choice (B, m, K + 1), float32, for x (B, d)."""
-        values, own = self.choices(x), x[:, self.decoded][..., None]
-        gap = (values - own).abs()
-        moved = (gap > TOLERANCE).to(gap.dtype)
-        gap = torch.where(self.bins.is_number[:, None], gap, moved)
-        gap = torch.where(own.isnan(), 1.0, gap)  # supplying what was missing counts as a change
-        gap[..., -1] = 0.0
-        return (self.weights[:, None] * gap.nan_to_num(0.0)).float()
+        return torch.as_tensor(self._filled(x, "cost", np.float32))
 
     def allowed(self, x: Tensor) -> Tensor:
         """Return (B, m, K + 1) for x (B, d): True for choices that exist and break no rule."""
-        values, rows = self.bins.value.numpy(), x.numpy()
-        open_ = self.bins.real().expand(len(x), -1, -1).clone()
-        open_[..., :-1] &= ~self.bins.repeats_keep(x[:, self.decoded])
-        for i, j in enumerate(self.decoded.tolist()):
-            if not self.rules.is_free(j):
-                with np.errstate(invalid="ignore"):
-                    ok = self.rules.allowed(j, rows[:, j][:, None], values[i][None, :])
-                open_[:, i, :-1] &= torch.as_tensor(ok)
-        if not self.keep:
-            # plain bins: a bin that is x's own value is a bin again, and keep is the way out of a
-            # dead end only
-            same = self.bins.repeats_keep(x[:, self.decoded])
-            open_[..., :-1] |= same
-            open_[..., -1] = ~open_[..., :-1].any(-1)
-        return open_
+        return torch.as_tensor(self._filled(x, "allowed", np.bool_))
+
+    def _filled(self, x: Tensor, name: str, dtype: type) -> np.ndarray:
+        """(B, m, K + 1) a part of every `Options`; 0 for choices that do not exist."""
+        full = np.zeros((len(x), len(self.decoded), self.bins.n_choices), dtype=dtype)
+        for t in range(len(self.decoded)):
+            here = self.options(x.numpy(), t)
+            full[:, t, here.number] = getattr(here, name)
+        return full
+
+    def options(self, F: Array, t: int) -> Options:
+        """Return the choices at position t for rows F (B, d)."""
+        known = self._positions[t]
+        own = F[:, known.feature][:, None]
+        gap = np.abs(known.values - own)
+        allowed = np.ones((len(F), len(known.number)), dtype=bool)
+        same = gap <= TOLERANCE  # NaN compares false
+        if not self.rules.is_free(known.feature):
+            with np.errstate(invalid="ignore"):
+                allowed[:, :-1] = self.rules.allowed(known.feature, own, known.values[None])
+        if self.keep:
+            allowed[:, :-1] &= ~same  # keep offers x's own value
+        else:  # plain bins: keep is the way out of a dead end only
+            allowed[:, -1] = ~allowed[:, :-1].any(axis=1)
+        cost = np.zeros(allowed.shape, dtype=np.float32)
+        cost[:, :-1] = known.weight * (gap if known.is_number else ~same)
+        gone = np.isnan(own[:, 0])
+        if gone.any():
+            cost[gone, :-1] = known.weight  # supplying what was missing counts as a change
+        values = np.concatenate([np.broadcast_to(known.values, gap.shape), own], axis=1)
+        return Options(known.number, values, cost, allowed)
+
+    @cached_property
+    def _positions(self) -> list[_Position]:
+        found = []
+        for t, j in enumerate(self.decoded.tolist()):
+            values = self.bins.value[t].numpy()
+            real = np.flatnonzero(~np.isnan(values))
+            number = np.append(real, self.bins.n_choices - 1)
+            kind = bool(self.bins.is_number[t])
+            found.append(_Position(j, number, values[real], kind, float(self.weights[t])))
+        return found
 
     # ---- training -----------------------------------------------------------------------------
 
@@ -123,9 +193,9 @@ class RecourseDensity:
         allowed = self.allowed(x)
         place = self.bins.nearest(x[:, self.decoded], x_plus[:, self.decoded], allowed)
         fed = self.choices(x).gather(-1, place[..., None])[..., 0]
-        logits = self.net(x, fed, self.choice_cost(x), self.lam_of(x, lam))
+        logits = self.logits(x, fed, lam)
         log_p = logits.masked_fill(~allowed, -torch.inf).log_softmax(-1)
-        total = log_p.gather(-1, place[..., None])[..., 0].double().sum(-1)
+        total = log_p.gather(-1, place[..., None])[..., 0].sum(-1)
         possible = torch.as_tensor(self.rules.feasible(x.numpy(), x_plus.numpy()))
         meant = x_plus[:, self.decoded]
         exact = ((fed - meant).abs() <= TOLERANCE) | (fed.isnan() & meant.isnan())

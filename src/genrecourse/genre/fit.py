@@ -217,7 +217,7 @@ def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> 
         problem, density, drawn_pairs, watched_pairs, gamma, settings
     )
     clock.lap("training")
-    return FittedDensity(gamma, targets, density, bars, verifier, judge, looked_at, report)
+    return FittedDensity(gamma, targets, density.ready(), bars, verifier, judge, looked_at, report)
 
 
 def fit_judge(problem: Problem, rows: TrainingRows, random_state: int) -> CrossFittedJudge:

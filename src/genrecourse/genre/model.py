@@ -5,9 +5,10 @@
 Tokens are features, not columns. Both sides embed *values*: a piecewise linear curve through
 learned points at fixed knots, so a value between two knots lies between their embeddings, and a
 category or "missing" is a knot of its own. Immutables are read by the encoder and not decoded:
-they are pinned by construction. Written to be read top to bottom.
+they are pinned by construction. Written to be read top to bottom. Sampling has the decoder again,
+one position at a time (`decoder.py`).
 
-Letters: B rows, S sequences (rows x draws), d encoder tokens, m decoder tokens, W width, K choices.
+Letters: B rows, d encoder tokens, m decoder tokens, W width, K choices.
 """
 
 from __future__ import annotations
@@ -63,9 +64,8 @@ class ValueEmbedding(nn.Module):
         n_features, self.n_knots = knots.shape
         self.points = nn.Parameter(0.5 * torch.randn(n_features * (self.n_knots + 1), width))
 
-    def forward(self, values: Tensor, first: int = 0) -> Tensor:
-        """Return embeddings of features first, first + 1, ...; decoding embeds one at a time."""
-        knots = self.knots[first : first + values.shape[1]]
+    def forward(self, values: Tensor) -> Tensor:
+        knots = self.knots
         last = (knots.isfinite().sum(1) - 1).clamp_min(0)  # (t,)
         gone = values.isnan()
         v = values.nan_to_num(0.0)
@@ -75,7 +75,7 @@ class ValueEmbedding(nn.Module):
         features = torch.arange(values.shape[1])
         low, high = knots[features, left], knots[features, right]
         share = ((v - low) / (high - low).clamp_min(1e-12)).clamp(0, 1).to(self.points.dtype)
-        base = (first + features) * (self.n_knots + 1)
+        base = features * (self.n_knots + 1)
         left = torch.where(gone, self.n_knots, left) + base
         right = torch.where(gone, self.n_knots, right) + base
         a, b = functional.embedding(left, self.points), functional.embedding(right, self.points)
@@ -112,13 +112,6 @@ class Attention(nn.Module):
             self.split(self.query(x)), *memory, is_causal=causal
         )
         return self.out(mixed.transpose(1, 2).reshape(x.shape))
-
-    def step(self, x: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Return (S, W) for one query per sequence (S, W) and a memory (S, heads, t, W / heads)."""
-        query = self.query(x).view(len(x), self.heads, 1, -1)
-        score = (query * key).sum(-1) / query.shape[-1] ** 0.5  # (S, heads, t)
-        mixed = (score.softmax(-1)[..., None] * value).sum(-2)
-        return self.out(mixed.reshape(x.shape))
 
 
 class FeedForward(nn.Sequential):
@@ -178,19 +171,6 @@ class DecoderLayer(nn.Module):
         x = x + self.drop(self.attend(y, self.attend.remember(y), causal=True))
         x = x + self.drop(self.cross(self.norm_cross(x), memory))
         return x + self.drop(self.feed(self.norm_feed(x)))
-
-    def step(
-        self, x: Tensor, t: int, cache: tuple[Tensor, Tensor], memory: tuple[Tensor, Tensor]
-    ) -> Tensor:
-        """Return position t (S, W) of S = B * n sequences. `memory` has only B rows."""
-        y = self.norm_self(x)
-        key, value = self.attend.remember(y[:, None])
-        cache[0][:, :, t], cache[1][:, :, t] = key[:, :, 0], value[:, :, 0]
-        x = x + self.attend.step(y, cache[0][:, :, : t + 1], cache[1][:, :, : t + 1])
-        # the n draws of a row are n queries to one memory: nothing is copied for each draw
-        y = self.norm_cross(x).view(len(memory[0]), -1, x.shape[-1])
-        x = x + self.cross(y, memory).view(x.shape)
-        return x + self.feed(self.norm_feed(x))
 
 
 class RecourseNet(nn.Module):
@@ -258,7 +238,7 @@ class RecourseNet(nn.Module):
             tokens = layer(tokens)
         return self.norm_x(tokens), embedded
 
-    # ---- training: all positions at once ------------------------------------------------------
+    # ---- all positions at once -----------------------------------------------------------------
 
     def forward(
         self, x: Tensor, x_plus: Tensor, choice_cost: Tensor, lam: Tensor | None = None
@@ -267,70 +247,23 @@ class RecourseNet(nn.Module):
         encoded, embedded = self.encode(x, lam)
         own = embedded[:, self.decoded]
         tokens = self.position_plus + own
-        before = self.embed_plus(x_plus) + self._kept(x[:, self.decoded], x_plus, slice(None))
+        before = self.embed_plus(x_plus) + self._kept(x[:, self.decoded], x_plus)
         tokens = torch.cat([tokens[:, :1], tokens[:, 1:] + before[:, :-1]], dim=1)  # shift by one
         for layer in self._decoder_layers():
             tokens = layer(tokens, layer.cross.remember(encoded))
         out = torch.einsum("bmw,mwk->bmk", self.norm_out(tokens), self.head) + self.bias
-        return out - self._weight(lam, 3) * self.cost_scale[:, None] * choice_cost
+        return out - self._weight(lam) * self.cost_scale[:, None] * choice_cost
 
-    def _weight(self, lam: Tensor | None, n_dims: int) -> float | Tensor:
-        """lam, as a factor of costs with n_dims dimensions, rows first."""
+    def _weight(self, lam: Tensor | None) -> float | Tensor:
+        """Return lam as a factor of the costs (B, m, K)."""
         if self.lam != "any":
             return self.lam
         assert lam is not None
-        return lam.float().view(-1, *[1] * (n_dims - 1))
+        return lam.to(self.bias.dtype)[:, None, None]
 
-    def _kept(self, x: Tensor, x_plus: Tensor, which: slice) -> Tensor:
+    def _kept(self, x: Tensor, x_plus: Tensor) -> Tensor:
         same = (x == x_plus) | (x.isnan() & x_plus.isnan())
-        return same[..., None] * self.kept[which]
-
-    # ---- sampling: one position at a time -----------------------------------------------------
-
-    def start(self, x: Tensor, n: int, lam: Tensor | None = None) -> DecodingState:
-        """Return the state for decoding n sequences per row, after encoding x (B, d)."""
-        encoded, embedded = self.encode(x, lam)
-        memory = [layer.cross.remember(encoded) for layer in self._decoder_layers()]
-        heads, size = memory[0][0].shape[1], memory[0][0].shape[3]
-        room = (len(x) * n, heads, len(self.decoded), size)
-        cache = [(torch.zeros(room), torch.zeros(room)) for _ in self.decoder]
-        return DecodingState(x[:, self.decoded], embedded[:, self.decoded], memory, cache, n, lam)
-
-    def step(
-        self, state: DecodingState, t: int, before: Tensor | None, choice_cost: Tensor
-    ) -> Tensor:
-        """Return logits (S, K) of position t, given the values (S,) at t - 1 and costs (B, K)."""
-        token = (self.position_plus[t] + state.own[:, t]).repeat_interleave(state.n, dim=0)
-        if before is not None:
-            x_before = state.x[:, t - 1].repeat_interleave(state.n)
-            token = token + self.embed_plus(before[:, None], first=t - 1)[:, 0]
-            token = token + self._kept(x_before, before, slice(t - 1, t)).view(token.shape)
-        for layer, cache, memory in zip(
-            self._decoder_layers(), state.cache, state.memory, strict=True
-        ):
-            token = layer.step(token, t, cache, memory)
-        out = self.norm_out(token) @ self.head[t] + self.bias[t]
-        known = self._weight(state.lam, 2) * self.cost_scale[t] * choice_cost
-        return out - known.repeat_interleave(state.n, dim=0)
-
-
-@dataclass
-class DecodingState:
-    """What decoding keeps between positions.
-
-    >>> knots = torch.tensor([[0.0, 1.0]])
-    >>> net = RecourseNet(NetConfig(width=8, heads=2), knots, torch.tensor([0]), 4, lam=5.0)
-    >>> state = net.start(torch.zeros(3, 1), n=2)
-    >>> net.step(state, 0, None, choice_cost=torch.zeros(3, 4)).shape  # 3 rows, 2 sequences each
-    torch.Size([6, 4])
-    """
-
-    x: Tensor  # (B, m) x's own values of the decoded features
-    own: Tensor  # (B, m, W) their embeddings
-    memory: list[tuple[Tensor, Tensor]]  # of each layer: keys and values of the encoded x
-    cache: list[tuple[Tensor, Tensor]]  # of each layer: keys and values decoded so far
-    n: int  # sequences a row
-    lam: Tensor | None  # (B,) where the net reads one
+        return same[..., None] * self.kept
 
 
 def _lam_knots(n_knots: int = 8) -> Tensor:

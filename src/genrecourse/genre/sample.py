@@ -1,7 +1,8 @@
 """Step 5: forward sampling. Algorithm 2, for all draws of all rows at once.
 
-Rows pass through the net in padded chunks of one fixed shape, and the noise depends on the row's
-own content. So a row's draws do not depend on other rows, on its place, or on the table's size.
+The noise depends on the row's own content, and the decoder's logits, rounded to single precision, do
+not depend on how many rows are decoded together. So a row's draws do not depend on other rows, on
+its place, or on the table's size.
 """
 
 from __future__ import annotations
@@ -11,16 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
+
+from genrecourse.genre.decoder import each_draw
 
 if TYPE_CHECKING:
-    from genrecourse.genre.density import RecourseDensity
+    from genrecourse.genre.density import Options, RecourseDensity
     from genrecourse.table.encoding import Array
     from genrecourse.table.noise import KeyedNoise
 
-CHUNK_SEQUENCES = 512  # sequences decoded together; bounds memory and fixes the shape
-# Many draws are often asked for one person, who should not wait for a large shape.
-MANY_DRAWS, PEOPLE_TOGETHER = 9, 8
+CHUNK_SEQUENCES = 256  # sequences decoded together: few enough to stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,6 @@ class Draws:
         )
 
 
-def rows_together(n: int) -> int:
-    """Return how many rows are decoded together if each is drawn for n times.
-
-    >>> rows_together(1), rows_together(24), rows_together(64), rows_together(1000)
-    (512, 8, 8, 1)
-    """
-    rows = max(1, CHUNK_SEQUENCES // n)
-    return rows if n < MANY_DRAWS else min(rows, PEOPLE_TOGETHER)
-
-
 @torch.inference_mode()
 def sample(
     density: RecourseDensity,
@@ -87,20 +77,16 @@ def sample(
     """
     if len(F) == 0:
         return Draws(np.zeros((0, n, F.shape[1])), np.zeros((0, n)), np.zeros((0, n)))
-    rows = rows_together(n)
-    keys = noise.keys(F)
+    rows = max(1, CHUNK_SEQUENCES // n)
+    keys, m = noise.keys(F), len(density.decoded)
+    decode = _decode if cached else _decode_by_net
     parts = []
     for i in range(0, len(F), rows):
-        pad = np.minimum(np.arange(i, i + rows), len(F) - 1)
-        extra = None if also_allowed is None else torch.as_tensor(also_allowed[pad])
-        m = len(density.decoded)
-        u = noise.uniform(keys[pad], (n, m))
-        eps = None
-        if sigma > 0:
-            eps = sigma * noise.normal(keys[pad], (n, m), offset=2**40)
-        decode = _decode if cached else _decode_uncached
-        part = decode(density, torch.as_tensor(F[pad]), n, temperature, u, eps, extra, lam)
-        parts.append([p[: min(rows, len(F) - i)] for p in part])
+        some = slice(i, i + rows)
+        extra = None if also_allowed is None else also_allowed[some]
+        u = noise.uniform(keys[some], (n, m))
+        eps = sigma * noise.normal(keys[some], (n, m), offset=2**40) if sigma > 0 else None
+        parts.append(decode(density, F[some], n, temperature, u, eps, extra, lam))
     chosen, log_prob, log_weight = (np.concatenate(p) for p in zip(*parts, strict=True))
     F_plus = np.repeat(F[:, None, :], n, axis=1)
     F_plus[:, :, density.decoded.numpy()] = chosen
@@ -109,42 +95,44 @@ def sample(
 
 def _decode(
     density: RecourseDensity,
-    x: Tensor,
+    x: Array,
     n: int,
     temperature: float,
-    u: np.ndarray,
-    eps: np.ndarray | None,
-    extra: Tensor | None,
+    u: Array,
+    eps: Array | None,
+    extra: np.ndarray | None,
     lam: float | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[Array, Array, Array]:
     """One chunk: x (B, d), u (B, n, m) -> values (B, n, m), log_prob (B, n), log_weight (B, n)."""
-    cost, allowed, values = density.choice_cost(x), density.allowed(x), density.choices(x)
-    state = density.net.start(x, n, density.lam_of(x, lam))  # Alg. 2, line 1
-    chooser = _Chooser(density, x, n, temperature, u, eps, allowed, values, extra)
+    decoder = density.decoder
+    state = decoder.start(x, n, lam)  # Alg. 2, line 1
+    chooser = _Chooser(density, x, n, temperature, u, eps, extra)
     before = None
     for t in range(len(density.decoded)):  # Alg. 2, line 3
-        before = chooser.choose(t, density.net.step(state, t, before, cost[:, t]))
+        here = density.options(x, t)
+        before = chooser.choose(t, decoder.step(state, t, before, here.cost, here.number), here)
     return chooser.result()
 
 
-def _decode_uncached(
+def _decode_by_net(
     density: RecourseDensity,
-    x: Tensor,
+    x: Array,
     n: int,
     temperature: float,
-    u: np.ndarray,
-    eps: np.ndarray | None,
-    extra: Tensor | None,
+    u: Array,
+    eps: Array | None,
+    extra: np.ndarray | None,
     lam: float | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same without memory between positions: the whole prefix through the net every time."""
-    cost, allowed, values = density.choice_cost(x), density.allowed(x), density.choices(x)
-    chooser = _Chooser(density, x, n, temperature, u, eps, allowed, values, extra)
-    m = len(density.decoded)
-    repeated, cost = x.repeat_interleave(n, 0), cost.repeat_interleave(n, 0)
-    fed, lams = torch.zeros(len(repeated), m, dtype=x.dtype), density.lam_of(repeated, lam)
+) -> tuple[Array, Array, Array]:
+    """The same by the net itself: the whole prefix every time, which is slow. For tests."""
+    chooser = _Chooser(density, x, n, temperature, u, eps, extra)
+    m, net = len(density.decoded), density.decoder.net
+    repeated = torch.as_tensor(each_draw(x, n))
+    cost, fed = density.choice_cost(repeated), torch.zeros(len(repeated), m, dtype=torch.float64)
+    lams = None if lam is None else torch.full((len(repeated),), lam, dtype=torch.float64)
     for t in range(m):
-        fed[:, t] = chooser.choose(t, density.net(repeated, fed, cost, lams)[:, t])
+        here, logits = density.options(x, t), net(repeated, fed, cost, lams)[:, t].numpy()
+        fed[:, t] = torch.as_tensor(chooser.choose(t, logits[:, here.number], here))
     return chooser.result()
 
 
@@ -154,65 +142,61 @@ class _Chooser:
     def __init__(
         self,
         density: RecourseDensity,
-        x: Tensor,
+        x: Array,
         n: int,
         temperature: float,
-        u: np.ndarray,
-        eps: np.ndarray | None,
-        allowed: Tensor,
-        values: Tensor,
-        extra: Tensor | None,
+        u: Array,
+        eps: Array | None,
+        extra: np.ndarray | None,
     ):
         self.density, self.x, self.n, self.temperature = density, x, n, temperature
-        self.u = torch.as_tensor(u).flatten(0, 1)  # (S, m)
-        self.eps = None if eps is None else torch.as_tensor(eps).flatten(0, 1)
-        self.allowed, self.values, self.extra = allowed, values, extra
-        m = len(density.decoded)
-        self.chosen = torch.empty(len(self.u), m, dtype=torch.float64)  # Alg. 2, line 2
-        self.log_prob = torch.zeros(len(self.u), dtype=torch.float64)
-        self.log_weight = torch.zeros(len(self.u), dtype=torch.float64)
+        self.u = u.reshape(len(x) * n, -1)  # (S, m)
+        self.eps = None if eps is None else eps.reshape(self.u.shape)
+        self.extra = extra
+        self.chosen = np.empty(self.u.shape)  # Alg. 2, line 2
+        self.log_prob, self.log_weight = np.zeros(len(self.u)), np.zeros(len(self.u))
 
-    def choose(self, t: int, logits: Tensor) -> Tensor:
-        """Values (S,) of position t."""
-        open_ = self._spread(self.allowed[:, t])
-        logits = logits.double().masked_fill(~open_, -torch.inf)
-        log_p = logits.log_softmax(-1)
+    def choose(self, t: int, logits: Array, here: Options) -> Array:
+        """Values (S,) of position t, for logits (S, k) of its options."""
+        # in single precision the logits of a row do not depend on the other rows
+        logits = logits.astype(np.float32).astype(np.float64)
+        logits[~each_draw(here.allowed, self.n)] = -np.inf
+        whole = _log_sum_exp(logits)
         if self.extra is not None:
-            ok = self._spread(self.extra[:, t])
-            log_p = log_p.masked_fill(~ok, -torch.inf)
-            left = log_p.logsumexp(-1)
-            self.log_weight += left
-            logits, log_p = logits.masked_fill(~ok, -torch.inf), log_p - left[:, None]
-        p = torch.softmax(logits / self.temperature, dim=-1)  # Alg. 2, line 4
-        cdf = p.cumsum(-1)
+            logits[~each_draw(self.extra[:, t, here.number], self.n)] = -np.inf
+            left = _log_sum_exp(logits)
+            self.log_weight += left - whole
+            whole = left
+        # Alg. 2, line 4
+        cdf = np.exp((logits - logits.max(axis=1, keepdims=True)) / self.temperature)
+        cdf = cdf.cumsum(axis=1)
         # Alg. 2, line 5: k ~ p_j, by inversion; the last choice with any mass ends the line
-        place = (cdf < self.u[:, t : t + 1] * cdf[:, -1:]).sum(-1, keepdim=True)
-        self.log_prob += log_p.gather(-1, place)[:, 0]
-        value = self._spread(self.values[:, t]).gather(-1, place)[:, 0]
+        place = (cdf < self.u[:, t, None] * cdf[:, -1:]).sum(axis=1)
+        every = np.arange(len(place))
+        self.log_prob += logits[every, place] - whole
+        value = np.asarray(here.values[every // self.n, place])
         if self.eps is not None:
-            value = self._jitter(t, value, place[:, 0])
+            value = self._jitter(t, value, place < len(here.number) - 1)
         self.chosen[:, t] = value
         return value
 
-    def _jitter(self, t: int, value: Tensor, place: Tensor) -> Tensor:
+    def _jitter(self, t: int, value: Array, moves: np.ndarray) -> Array:
         """Alg. 2, line 6: mu + sigma * eps, for numbers that move, where the rules allow it."""
         assert self.eps is not None
         if not bool(self.density.bins.is_number[t]):
             return value
         j = int(self.density.decoded[t])
         moved = value + self.eps[:, t]
-        start = self.x[:, j].repeat_interleave(self.n)
-        ok = torch.as_tensor(self.density.rules.allowed(j, start.numpy(), moved.numpy()))
-        return torch.where(ok & (place < self.values.shape[-1] - 1), moved, value)
+        ok = self.density.rules.allowed(j, each_draw(self.x[:, j], self.n), moved)
+        return np.where(ok & moves, moved, value)
 
-    def _spread(self, per_row: Tensor) -> Tensor:
-        """(B, K) -> (S, K)."""
-        return per_row.repeat_interleave(self.n, dim=0)
-
-    def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def result(self) -> tuple[Array, Array, Array]:
         shape = (len(self.x), self.n)
-        return (
-            self.chosen.view(*shape, -1).numpy(),
-            self.log_prob.view(shape).numpy(),
-            self.log_weight.view(shape).numpy(),
-        )
+        log_prob, log_weight = self.log_prob.reshape(shape), self.log_weight.reshape(shape)
+        return self.chosen.reshape(*shape, -1), log_prob, log_weight
+
+
+def _log_sum_exp(logits: Array) -> Array:
+    """(S,) for logits (S, k), of which some may be -inf, but not all of a row."""
+    top = logits.max(axis=1)
+    return np.asarray(top + np.log(np.exp(logits - top[:, None]).sum(axis=1)))

@@ -28,7 +28,7 @@ from genrecourse.table.encoding import TOLERANCE, Array
 
 if TYPE_CHECKING:
     from genrecourse.genre.density import RecourseDensity
-    from genrecourse.genre.model import DecodingState
+    from genrecourse.genre.decoder import DecodingState
     from genrecourse.rules.book import RuleBook
     from genrecourse.table.noise import KeyedNoise
 
@@ -102,23 +102,22 @@ def _swarms(
     n_particles: int,
     all_found: bool = False,
 ) -> tuple[Array, Array, Array, Array]:
-    """All rows in padded chunks of one shape: values (N, n, m), log_prob, log_weight, ess."""
+    """All rows in chunks: values (N, n, m), log_prob, log_weight, ess."""
     rows = max(1, CHUNK_SEQUENCES // n_particles)
     keys, m = noise.keys(F), len(density.decoded)
     parts = [(np.zeros((0, n, m)), np.zeros((0, n)), np.zeros((0, n)), np.zeros(0))]
     for i in range(0, len(F), rows):
-        pad = np.minimum(np.arange(i, i + rows), len(F) - 1)
-        u = noise.uniform(keys[pad], (n_particles, m))
-        turns = noise.uniform(keys[pad], (m + 1,), offset=2**41)
-        swarm = _Swarm(density, F[pad], request.take(pad), n_particles, temperature, u, lam)
+        some = np.arange(i, min(i + rows, len(F)))
+        u = noise.uniform(keys[some], (n_particles, m))
+        turns = noise.uniform(keys[some], (m + 1,), offset=2**41)
+        swarm = _Swarm(density, F[some], request.take(some), n_particles, temperature, u, lam)
         swarm.run(turns)
         if all_found:
             part = swarm.everything()
         else:  # resampling sorts, and a draw must not be known by its number
-            order = noise.uniform(keys[pad], (n,), offset=2**42).argsort(axis=1)
+            order = noise.uniform(keys[some], (n,), offset=2**42).argsort(axis=1)
             part = swarm.draws(n, turns[:, -1], order)
-        stop = min(rows, len(F) - i)
-        parts.append((part[0][:stop], part[1][:stop], part[2][:stop], part[3][:stop]))
+        parts.append(part)
     values, log_prob, log_weight, ess = (np.concatenate(p) for p in zip(*parts, strict=True))
     return values, log_prob, log_weight, ess
 
@@ -172,18 +171,18 @@ class _Swarm:
 
     def run(self, turns: Array) -> None:
         """All positions; turns (B, m + 1) are the random numbers of resampling."""
-        net, m = self.density.net, len(self.density.decoded)
-        state = net.start(self.x, self.n, self.density.lam_of(self.x, self.lam))
+        decoder, m, cost = self.density.decoder, len(self.density.decoded), self.cost.numpy()
+        state = decoder.start(self.x.numpy(), self.n, self.lam)
         before = None
         for t in range(m):
-            self._choose(t, net.step(state, t, before, self.cost[:, t]))
+            self._choose(t, torch.as_tensor(decoder.step(state, t, before, cost[:, t])))
             if t < m - 1:
                 self._resample(t, turns[:, t], state)
-            before = self.chosen[:, t]
+            before = self.chosen[:, t].numpy()
         self.ess = np.minimum(self.ess, self._effective())
 
     def _choose(self, t: int, logits: Tensor) -> None:
-        logits = logits.double().masked_fill(~self._each(self.base[:, t]), -torch.inf)
+        logits = logits.float().double().masked_fill(~self._each(self.base[:, t]), -torch.inf)
         moved, cost = self._each(self.moved[:, t]), self._each(self.price[:, t])
         meets = self.budget.within(moved, cost) & self.relations.can_be_met(t, moved, cost)
         ok = self._each(self.open[:, t]) & meets
@@ -235,9 +234,7 @@ class _Swarm:
         flat = torch.as_tensor((ancestors + self.n * np.arange(len(ancestors))[:, None]).ravel())
         for values in (self.chosen, self.changed, self.log_prob, self.log_mass, *self.budget.spent):
             values[:] = values[flat]
-        for key, value in state.cache:
-            key[:, :, : t + 1] = key[flat, :, : t + 1]
-            value[:, :, : t + 1] = value[flat, :, : t + 1]
+        state.follow(flat.numpy(), t + 1)
         evened = torch.as_tensor(uneven).repeat_interleave(self.n)
         self.weight = self.weight.masked_fill(evened, 0.0)
 
@@ -355,8 +352,7 @@ class _Foresight:
         if not bool(swarm.budget.max_changes.isfinite().any()):
             return
         density, x = swarm.density, swarm.x
-        lam = density.lam_of(x, swarm.lam)
-        logits = density.net(x, x[:, density.decoded], swarm.cost, lam).double()
+        logits = density.logits(x, x[:, density.decoded], swarm.lam)
         logits = logits.masked_fill(~swarm.base, -torch.inf) / swarm.temperature
         p = logits.softmax(-1) * swarm.open
         change, stay = (p * swarm.moved).sum(-1), (p * ~swarm.moved).sum(-1)  # (B, m)

@@ -291,7 +291,7 @@ class GenRe(DensityMethod):
         cost_weights = torch.tensor(arrays["weights"])
         self.density_ = RecourseDensity(
             net, bins, self.problem_.rules, cost_weights, keep=state["keep"]
-        )
+        ).ready()
 
 
 def _grid(setting: Setting, grid: tuple[float, ...]) -> tuple[float, ...]:
