@@ -11,7 +11,6 @@ from scipy import stats
 
 from genrecourse.genre import sample as sample_module
 from genrecourse.genre.density import RecourseDensity
-from genrecourse.genre.model import RecourseNet
 from genrecourse.genre.sample import Draws, sample
 from genrecourse.table.noise import KeyedNoise
 from tests.support.equations import PEOPLE, Case, make_density, random_case, toy
@@ -189,6 +188,19 @@ def test_draws_do_not_depend_on_neighbours_order_or_chunks(
     _same(draw([5]), _rows(whole, [5]))
     monkeypatch.setattr(sample_module, "CHUNK_SEQUENCES", 7 * n)
     _same(draw(slice(None)), whole)
+
+
+def test_a_draw_is_known_by_its_number(mixed: tuple[Case, RecourseDensity]) -> None:
+    """Drawn alone, with others, or with others at another temperature: the same draw."""
+    case, density = mixed
+    how: dict[str, Any] = {"noise": KeyedNoise(4), "sigma": 0.05}
+    F, warmth = case.F[:30], np.array([0.3, 1.0, 0.5, 0.5])
+    every = sample(density, F, 4, temperature=warmth, **how)
+    parts = [sample(density, F, 1, temperature=t, first=i, **how) for i, t in enumerate(warmth)]
+    np.testing.assert_array_equal(every.F, np.concatenate([part.F for part in parts], axis=1))
+    log_prob = np.concatenate([part.log_prob for part in parts], axis=1)
+    np.testing.assert_array_equal(every.log_prob, log_prob)
+    assert (every.F[:, 2] != every.F[:, 3]).any()  # so that the numbers count
 
 
 def test_another_seed_or_person_gets_other_noise() -> None:

@@ -38,5 +38,10 @@ class StatedVerifier(Verifier):
     def steady(self, Z: np.ndarray) -> np.ndarray:
         return self._measure("steady", Z)
 
+    def probability_and_steady(
+        self, Z: np.ndarray, confidence: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return self.probability(Z, confidence), self.steady(Z)
+
     def inlier(self, Z: np.ndarray) -> np.ndarray:
         return self._measure("inlier", Z)

@@ -13,7 +13,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from genrecourse import UserError
 from genrecourse.trust.judge import TRUST_AT, TRUST_SCALE
 from genrecourse.trust.trees import Trees
-from genrecourse.trust.verifier import SEEN, Thresholds, Verifier
+from genrecourse.trust.verifier import FEW, SEEN, Thresholds, Verifier
 
 RNG = np.random.default_rng(0)
 Z = RNG.random((900, 4))
@@ -175,6 +175,16 @@ def test_the_measures_stop_at_the_first_bar_that_is_missed(verifier: Verifier) -
         assert np.isnan(found[below, i:]).all()
         assert (found[below, :i] == whole[below, :i]).all()
         assert (found[~below] == whole[~below]).all()
+
+
+@pytest.mark.parametrize("n", [1, FEW, FEW + 1])
+def test_few_rows_have_the_measures_of_many(verifier: Verifier, n: int) -> None:
+    """For few rows the trees are asked once for two measures."""
+    rows = np.random.default_rng(5).uniform(size=(n, Z.shape[1]))
+    confidence = rows[:, 0]
+    found = verifier.measures(rows, confidence)
+    np.testing.assert_array_equal(found[:, 2], verifier.probability(rows, confidence))
+    np.testing.assert_array_equal(found[:, 3], verifier.steady(rows))
 
 
 def test_worth_is_written_out() -> None:

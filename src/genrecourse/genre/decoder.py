@@ -1,11 +1,12 @@
 """Decoding with plain arrays: the logits of R_theta, one position at a time, quickly.
 
-`RecourseNet` computes all positions at once, as training needs it. Sampling takes one position after
-the other, for many sequences or for one person, and there each call of torch costs more than its
+`RecourseNet` computes all positions at once, as training needs it. Sampling takes one position
+after the other, often for a single person, and there a call of torch costs more than its
 arithmetic. So this file has the decoder of the net again, with the same weights:
 
-- in double precision, since the rounding of a product depends on its shape; whoever reads the logits
-  rounds them to single precision, which hides this. So a person's draws do not depend on others.
+- in double precision, because the rounding of a product depends on its shape; whoever reads the
+  logits rounds them to single precision, which hides this. So a person's draws do not depend on
+  other people.
 - with the affine part of each layer norm folded into the product that follows it, and with the mean
   taken out of everything that is added to the stream, so that a layer norm only has to scale.
 
@@ -195,7 +196,7 @@ class _Attention:
         return np.asarray(spread.sum(axis=0).reshape(-1, width) @ weight + bias)
 
 
-def each_draw(per_row: Array, n: int) -> Array:
+def each_draw(per_row: np.ndarray, n: int) -> np.ndarray:
     """Return every row n times over: (B, ...) -> (B * n, ...).
 
     >>> each_draw(np.array([1, 2]), 2)

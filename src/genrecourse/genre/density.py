@@ -85,9 +85,9 @@ class RecourseDensity:
         return self.net.decoded
 
     def logits(self, x: Tensor, x_plus: Tensor, lam: float | None = None) -> Tensor:
-        """Return (B, m, K + 1) for x (B, d), each position given the values x_plus (B, m) before it.
+        """Return (B, m, K + 1) for x (B, d) and x_plus (B, m), each position given those before it.
 
-        They do not depend on the other rows. lam: needed if the net takes one.
+        A row's logits do not depend on the other rows. lam: needed if the net takes one.
         """
         decoder, cost = self.decoder, self.choice_cost(x).numpy()
         state, before = decoder.start(x.numpy(), 1, lam), x_plus.numpy()
@@ -114,7 +114,8 @@ class RecourseDensity:
 
     def _filled(self, x: Tensor, name: str, dtype: type) -> np.ndarray:
         """(B, m, K + 1) a part of every `Options`; 0 for choices that do not exist."""
-        full = np.zeros((len(x), len(self.decoded), self.bins.n_choices), dtype=dtype)
+        shape = (len(x), len(self.decoded), self.bins.n_choices)
+        full: np.ndarray = np.zeros(shape, dtype=dtype)
         for t in range(len(self.decoded)):
             here = self.options(x.numpy(), t)
             full[:, t, here.number] = getattr(here, name)

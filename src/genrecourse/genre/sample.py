@@ -1,8 +1,8 @@
 """Step 5: forward sampling. Algorithm 2, for all draws of all rows at once.
 
-The noise depends on the row's own content, and the decoder's logits, rounded to single precision, do
-not depend on how many rows are decoded together. So a row's draws do not depend on other rows, on
-its place, or on the table's size.
+The noise depends on the row's own content, and the decoder's logits, rounded to single precision,
+do not depend on how many rows are decoded together. So a row's draws do not depend on other rows,
+on its place, or on the table's size.
 """
 
 from __future__ import annotations
@@ -56,15 +56,18 @@ def sample(
     F: Array,
     n: int,
     *,
-    temperature: float,
+    temperature: float | Array,
     noise: KeyedNoise,
     sigma: float = 0.0,
     also_allowed: np.ndarray | None = None,
     cached: bool = True,
     lam: float | None = None,
+    first: int = 0,
 ) -> Draws:
     """Return n draws from R_theta(. | x) at a temperature, for each row of F (N, d).
 
+    temperature: of all draws, or one of each (n,).
+    first: the number of the first draw; draw i of a row is the same in every call.
     also_allowed (N, m, K + 1): masks further choices.
     cached: False decodes every prefix again; the tests compare the cache with this slow reference.
     lam: needed if the density was trained for any lam.
@@ -84,8 +87,9 @@ def sample(
     for i in range(0, len(F), rows):
         some = slice(i, i + rows)
         extra = None if also_allowed is None else also_allowed[some]
-        u = noise.uniform(keys[some], (n, m))
-        eps = sigma * noise.normal(keys[some], (n, m), offset=2**40) if sigma > 0 else None
+        u, eps = noise.uniform(keys[some], (n, m), offset=first * m), None
+        if sigma > 0:
+            eps = sigma * noise.normal(keys[some], (n, m), offset=2**40 + first * m)
         parts.append(decode(density, F[some], n, temperature, u, eps, extra, lam))
     chosen, log_prob, log_weight = (np.concatenate(p) for p in zip(*parts, strict=True))
     F_plus = np.repeat(F[:, None, :], n, axis=1)
@@ -97,7 +101,7 @@ def _decode(
     density: RecourseDensity,
     x: Array,
     n: int,
-    temperature: float,
+    temperature: float | Array,
     u: Array,
     eps: Array | None,
     extra: np.ndarray | None,
@@ -118,7 +122,7 @@ def _decode_by_net(
     density: RecourseDensity,
     x: Array,
     n: int,
-    temperature: float,
+    temperature: float | Array,
     u: Array,
     eps: Array | None,
     extra: np.ndarray | None,
@@ -144,12 +148,13 @@ class _Chooser:
         density: RecourseDensity,
         x: Array,
         n: int,
-        temperature: float,
+        temperature: float | Array,
         u: Array,
         eps: Array | None,
         extra: np.ndarray | None,
     ):
-        self.density, self.x, self.n, self.temperature = density, x, n, temperature
+        self.density, self.x, self.n = density, x, n
+        self.temperature = np.tile(np.broadcast_to(temperature, n), len(x))[:, None]  # (S, 1)
         self.u = u.reshape(len(x) * n, -1)  # (S, m)
         self.eps = None if eps is None else eps.reshape(self.u.shape)
         self.extra = extra

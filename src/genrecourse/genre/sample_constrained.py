@@ -27,8 +27,8 @@ from genrecourse.rules.relations import Possible, Relation
 from genrecourse.table.encoding import TOLERANCE, Array
 
 if TYPE_CHECKING:
-    from genrecourse.genre.density import RecourseDensity
     from genrecourse.genre.decoder import DecodingState
+    from genrecourse.genre.density import RecourseDensity
     from genrecourse.rules.book import RuleBook
     from genrecourse.table.noise import KeyedNoise
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from genrecourse.genre.bins import BinKind
     from genrecourse.genre.density import RecourseDensity
     from genrecourse.rules.book import RuleBook
-    from genrecourse.trust.verifier import Verifier
 
 SEARCH_DRAWS = 64  # draws that a search looks at ...
 RETRIEVED = 32  # ... with so many nearest targets
@@ -60,26 +58,25 @@ class Offers:
     request: RuleBook | None
     safety: float
     effort: Effort
-    verifier: Verifier | None
-    bars: Array | None  # (5,) what makes a draw good enough; None: the verifier's thresholds
-
-    @cached_property
-    def judged(self) -> Judged:
-        """What the verifier says of every draw; meant for few draws."""
-        assert self.verifier is not None
-        known = (self.scored, self.verifier)
-        return judge_candidates(*known, safety=self.safety, bars=self.bars)
 
     @property
-    def best(self) -> Array:
-        """(N, d) the best draw of each person, those that are good enough first."""
-        place = self.judged.merit.argmax(axis=1)
-        return np.asarray(self.draws.F[np.arange(len(self.Z)), place])
+    def n(self) -> int:
+        return self.draws.F.shape[1]
 
-    @property
-    def lost(self) -> np.ndarray:
-        """The people of whose draws none is good enough."""
-        return np.flatnonzero(~self.judged.reaches.any(axis=1))
+    def take(self, rows: np.ndarray, start: int, stop: int) -> Offers:
+        """Return the draws from start to stop of some people."""
+        which = np.broadcast_to(np.arange(start, min(stop, self.n)), (len(rows), stop - start))
+        draws, request = self.draws, self.request
+        return replace(
+            self,
+            Z=self.Z[rows],
+            F=self.F[rows],
+            draws=Draws(
+                *(part[rows, start:stop] for part in (draws.F, draws.log_prob, draws.log_weight))
+            ),
+            scored=self.scored.rows(rows).take(which),
+            request=None if request is None else request.take(rows),
+        )
 
 
 class DensityMethod(VerifiedMethod):
@@ -139,29 +136,29 @@ class DensityMethod(VerifiedMethod):
     ) -> Array:
         how = {"lam": lam, "temperature": temperature, "sigma": sigma, "n_draws": n_draws}
         asked = {**how, "safety": safety, "effort": effort}
-        found = self._answer(self._offers(Z, noise, asked, rules), noise, asked)
+        found = self._answer(_Request(self, Z, noise, asked, rules))
         return self.problem_.encoder.from_features(found)
 
     def propose(self, Z: Array, noise: KeyedNoise, n: int, **options: Any) -> Proposals:
         """Return what recourse gives, then the best draws that differ in what they change."""
-        effort, asked = self._effort(options), dict(options)
-        few = n > 1 and effort == "sample" and self._can_search
-        if few:  # the draws of recourse are too few and too alike
-            asked["n_draws"] = options.get("n_draws") or max(self.n_draws_, DRAWN_EACH * n)
-            asked["temperature"] = options.get("temperature") or SECOND_TEMPERATURE
-        tried = self._n_drawn(asked.get("n_draws"), None, effort)
+        effort, request = self._effort(options), options.get("rules")
+        tried = self._n_drawn(options.get("n_draws"), None, effort)
         more: dict[str, Any] = {
             "tried": tried + (RETRIEVED if self.retrieve and effort == "search" else 0),
             "log_prob": lambda F_plus, F: self._log_prob(F_plus, F, options.get("lam")),
         }
         if n == 1:
             return replace(super().propose(Z, noise, n, **options), **more)
-        request = options.get("rules")
-        offers = self._offers(Z, noise, asked, request)
-        own = self._offers(Z, noise, options, request) if few else offers
-        first = self._answer(own, noise, options)
-        found = np.concatenate([first[:, None], self._diverse(offers, n)], axis=1)
-        legal = self._legal_each(offers.F, found, offers.request)
+        asked = _Request(self, Z, noise, options, request)
+        if effort == "search" or not self._can_search:
+            offers = asked.offers()
+            first = self._best(offers)
+            others = self._refined(offers, self._diverse(offers, n))
+            found = np.concatenate([first[:, None], others], axis=1)
+        else:
+            more["tried"] = tried + DRAWN_EACH * n
+            offers, found = self._answer_with_others(asked, n)
+        legal = self._legal_each(offers.F, found, request)
         return Proposals(legal, reason=lambda: self._reason(Z), **more)
 
     def _diverse(self, offers: Offers, n: int) -> Array:
@@ -174,9 +171,13 @@ class DensityMethod(VerifiedMethod):
         for i in range(len(F)):
             picks = pick_diverse(moved[i], merit[i], k, worse=np.inf)
             found[i, : len(picks)] = draws.F[i, picks]
-        if self.refine:
-            found = self._closer_each(F, found, offers.safety, offers.request)
         return found
+
+    def _refined(self, offers: Offers, found: Array) -> Array:
+        """Return candidates (N, k, d) of the people, refined."""
+        if not self.refine:
+            return found
+        return self._closer_each(offers.F, found, offers.safety, offers.request)
 
     def _reason(self, Z: Array) -> np.ndarray:
         """`no-feasible-target`: no accepted training row shares this person's immutables."""
@@ -193,30 +194,46 @@ class DensityMethod(VerifiedMethod):
         options: Mapping[str, Any],
         request: RuleBook | None = None,
         *,
+        first: int = 0,
         all_found: bool = True,
     ) -> Offers:
         """Draw all that recourse chooses from; what `options` lacks is as fitted.
 
         A search draws more, at SEARCH_TEMPERATURE, and retrieves the nearest targets.
+        first: the number of the first draw.
         """
         F, effort = self.problem_.encoder.to_features(Z), self._effort(options)
         if effort == "search" and self.is_distilled_ and options.get("temperature") is None:
             options = {**options, "temperature": SEARCH_TEMPERATURE}
         n = self._n_drawn(options.get("n_draws"), request, effort)
-        draws = self._draw(F, noise, n, options, request, all_found=all_found)
-        if self.retrieve and effort == "search":
-            found, _ = self._nearest(Z, F, RETRIEVED, request)
-            nothing = np.full(found.shape[:2], np.nan)  # a verifier needs no likelihoods
-            draws = Draws(
-                np.concatenate([draws.F, found], axis=1),
-                np.concatenate([draws.log_prob, nothing], axis=1),
-                np.concatenate([draws.log_weight, nothing], axis=1),
-            )
+        draws = self._draw(F, noise, n, options, request, first=first, all_found=all_found)
         safety = options.get("safety")
         safety = self.safety if safety is None else float(safety)
-        found_scored = scored(self.problem_, Z, draws.F)
-        bars = self.bars_ if safety == self.safety else None
-        return Offers(Z, F, draws, found_scored, request, safety, effort, self.verifier_, bars)
+        offers = Offers(Z, F, draws, scored(self.problem_, Z, draws.F), request, safety, effort)
+        return self._with_retrieved(offers) if effort == "search" else offers
+
+    def _with_retrieved(self, offers: Offers) -> Offers:
+        """Return the offers of a search: the draws and, after them, the nearest targets."""
+        if not self.retrieve:
+            return replace(offers, effort="search")
+        found, _ = self._nearest(offers.Z, offers.F, RETRIEVED, offers.request)
+        nothing = np.full(found.shape[:2], np.nan)  # a verifier needs no likelihoods
+        return replace(
+            offers,
+            draws=Draws(
+                np.concatenate([offers.draws.F, found], axis=1),
+                np.concatenate([offers.draws.log_prob, nothing], axis=1),
+                np.concatenate([offers.draws.log_weight, nothing], axis=1),
+            ),
+            scored=offers.scored.joined(scored(self.problem_, offers.Z, found)),
+            effort="search",
+        )
+
+    def _judged(self, offers: Offers) -> Judged:
+        """What the verifier says of every draw; meant for few draws."""
+        assert self.verifier_ is not None
+        bars = self.bars_ if offers.safety == self.safety else None
+        return judge_candidates(offers.scored, self.verifier_, safety=offers.safety, bars=bars)
 
     def _effort(self, options: Mapping[str, Any]) -> Effort:
         """Return the effort that was asked for, or the least one that serves the request.
@@ -246,31 +263,77 @@ class DensityMethod(VerifiedMethod):
 
     # ---- what it chooses ----------------------------------------------------------------------
 
-    def _answer(self, offers: Offers, noise: KeyedNoise, options: Mapping[str, Any]) -> Array:
-        """(N, d) what recourse gives: the best of the offers.
+    def _answer(self, asked: _Request) -> Array:
+        """(N, d) what recourse gives."""
+        if asked.effort == "search" or not self._can_search:
+            return self._best(asked.offers())
+        found = self._first_good(asked)
+        return self._finished(asked, found)[:, 0]
 
-        If none of a person's few draws is good enough, draw again, and search for those whom that
-        does not help. What is left of a draw's changes is needed: refining undoes the others.
+    def _answer_with_others(self, asked: _Request, n: int) -> tuple[Offers, Array]:
+        """Return the offers, and (N, 1 + k, d) what recourse gives, then draws that differ.
+
+        Draws that a request's rules bind are particles of one run, so there they are drawn twice.
         """
-        if offers.effort == "search" or not self._can_search:
-            return self._best(offers)
-        found, lost, request = offers.best, offers.lost, offers.request
+        own = asked.n_first
+        if asked.request is None:
+            known = asked.drawn(own + DRAWN_EACH * n)
+            asked = replace(asked, ahead=known)
+            offers = known.take(asked.everybody, own, own + DRAWN_EACH * n)
+        else:
+            warm = {"temperature": asked.options.get("temperature") or SECOND_TEMPERATURE}
+            offers = replace(asked, options={**asked.options, **warm}).offers()
+        found = self._first_good(asked)
+        others = self._diverse(offers, n)
+        return offers, self._finished(asked, found, others)
 
-        def again(**other: Any) -> Offers:
-            mine = None if request is None else request.take(lost)
-            return self._offers(offers.Z[lost], noise, {**options, **other}, mine)
+    def _first_good(self, asked: _Request) -> _Found:
+        """Choose among a person's first draws and, if none is good enough, among more.
 
-        if len(lost) and offers.draws.F.shape[1] < SECOND_DRAWS:
-            second = again(n_draws=SECOND_DRAWS, temperature=SECOND_TEMPERATURE)
-            found[lost] = second.best
-            lost = lost[second.lost]
-        kept = np.setdiff1d(np.arange(len(found)), lost)
-        if self.refine and len(kept):
-            mine = None if request is None else request.take(kept)
-            found[kept] = self._closer(offers.F[kept], found[kept], offers.safety, mine)
-        if len(lost):  # a search refines what it finds
-            found[lost] = self._best(again(effort="search", n_draws=LAST_DRAWS))
+        `lost` are the people whom that does not help either.
+        """
+        offers = asked.offers()
+        judged = self._judged(offers)
+        best, every = judged.best, asked.everybody
+        found = _Found(offers.draws.F[every, best], judged.measures[every, best], judged.lost)
+        lost = found.lost
+        if len(lost) and offers.n < SECOND_DRAWS:
+            second = asked.more(lost)
+            judged = self._judged(second)
+            best, rows = judged.best, np.arange(len(lost))
+            found.F[lost] = second.draws.F[rows, best]
+            found.measures[lost] = judged.measures[rows, best]
+            found = replace(
+                found, lost=lost[judged.lost], last=second.take(judged.lost, 0, second.n)
+            )
+        elif len(lost):
+            found = replace(found, last=offers.take(lost, 0, offers.n))
         return found
+
+    def _finished(self, asked: _Request, found: _Found, others: Array | None = None) -> Array:
+        """(N, 1 + k, d) the choice of each person, refined, and then `others` (N, k, d), refined.
+
+        Refining undoes the changes that are not needed. People without a good draw are searched
+        for, and a search refines what it finds.
+        """
+        everything = found.F[:, None]
+        if others is not None:
+            everything = np.concatenate([everything, others], axis=1)
+        N, k, _ = everything.shape
+        kept = np.setdiff1d(np.arange(N), found.lost)
+        if self.refine:
+            todo = np.ones((N, k), dtype=bool)
+            todo[found.lost, 0] = False
+            known = np.full((N, k, 5), np.nan)
+            known[kept, 0] = found.measures[kept]
+            person, place = np.nonzero(todo)
+            F, mine = asked.features[person], asked.request and asked.request.take(person)
+            rows, measures = everything[person, place], known[person, place]
+            everything[person, place] = self._closer(F, rows, asked.safety, mine, measures)
+        if len(found.lost):
+            assert found.last is not None
+            everything[found.lost, 0] = self._best(self._with_retrieved(found.last))
+        return everything
 
     def _best(self, offers: Offers) -> Array:
         """(N, d) what recourse gives, of all that was drawn and retrieved."""
@@ -298,7 +361,7 @@ class DensityMethod(VerifiedMethod):
     def _select(self, offers: Offers, margin: float) -> np.ndarray:
         """(N,) the draw of each row that is given back."""
         if offers.effort == "sample" and self._can_search:
-            return np.asarray(offers.judged.merit.argmax(axis=1))
+            return self._judged(offers).best
         if self.select == "verified":
             return np.asarray(self._expected(offers, margin).argmax(axis=1))
         return select(
@@ -313,7 +376,7 @@ class DensityMethod(VerifiedMethod):
     def _merit(self, offers: Offers) -> Array:
         """(N, n) what each draw is worth to selection; -inf if h rejects it."""
         if offers.effort == "sample" and self._can_search:
-            merit = offers.judged.merit
+            merit = self._judged(offers).score
         elif self.select == "verified":
             merit = self._expected(offers, self.margin_)
         else:
@@ -339,6 +402,7 @@ class DensityMethod(VerifiedMethod):
         options: Mapping[str, Any],
         request: RuleBook | None,
         *,
+        first: int = 0,
         all_found: bool,
     ) -> Draws:
         """Draw n times for each row of F; what `options` lacks is as fitted.
@@ -356,7 +420,7 @@ class DensityMethod(VerifiedMethod):
         }
         F = self.problem_.protected.hide(own)
         if request is None:
-            draws = sample(self.density_, F, n, **how)
+            draws = sample(self.density_, F, n, first=first, **how)
         else:
             bound, free = np.flatnonzero(~request.is_unbound), np.flatnonzero(request.is_unbound)
             plain = sample(self.density_, F[free], n, **how)
@@ -440,8 +504,7 @@ class DensityMethod(VerifiedMethod):
         noise = KeyedNoise(self.random_state)
         draws = self._draw(F, noise, n, options, request, all_found=True)
         found = scored(problem, Z, draws.F)
-        known = (request, self.safety, effort, self.verifier_, self.bars_)
-        offers = Offers(Z, F, draws, found, *known)
+        offers = Offers(Z, F, draws, found, request, self.safety, effort)
         chosen = np.arange(n) == self._select(offers, self.margin_)[:, None]
         chosen &= people.rejected[:, None]
         score = self.classifier_.score_encoded(
@@ -487,3 +550,74 @@ class DensityMethod(VerifiedMethod):
             for i in range(0, len(F), SCORED)
         ]
         return np.where(kept, torch.cat(parts).numpy(), -np.inf)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What was chosen among a person's few draws."""
+
+    F: Array  # (N, d)
+    measures: Array  # (N, 5) the verifier's
+    lost: np.ndarray  # people of whose draws none is good enough ...
+    last: Offers | None = None  # ... and the draws that a search for them starts from
+
+
+@dataclass(frozen=True)
+class _Request:
+    """People who ask a method, and the draws for them.
+
+    Draws are numbered: the first ones, at the fitted temperature, and then more at
+    SECOND_TEMPERATURE. Each is the same, whether it is drawn when needed or ahead with others.
+    """
+
+    method: DensityMethod
+    Z: Array  # (N, D)
+    noise: KeyedNoise
+    options: Mapping[str, Any]
+    request: RuleBook | None
+    ahead: Offers | None = None  # draws that are known already
+
+    @property
+    def features(self) -> Array:
+        """(N, d)"""
+        return self.method.problem_.encoder.to_features(self.Z)
+
+    @property
+    def everybody(self) -> np.ndarray:
+        return np.arange(len(self.Z))
+
+    @property
+    def effort(self) -> Effort:
+        return self.method._effort(self.options)
+
+    @property
+    def safety(self) -> float:
+        asked = self.options.get("safety")
+        return self.method.safety if asked is None else float(asked)
+
+    @property
+    def n_first(self) -> int:
+        return self.method._n_drawn(self.options.get("n_draws"), None, "sample")
+
+    def offers(self) -> Offers:
+        """Return the first draws of everybody."""
+        if self.ahead is not None:
+            return self.ahead.take(self.everybody, 0, self.n_first)
+        return self._draw(self.everybody, self.options)
+
+    def more(self, rows: np.ndarray) -> Offers:
+        """Return SECOND_DRAWS more draws of some people."""
+        if self.ahead is not None:
+            return self.ahead.take(rows, self.n_first, self.n_first + SECOND_DRAWS)
+        other = {"n_draws": SECOND_DRAWS, "temperature": SECOND_TEMPERATURE}
+        return self._draw(rows, {**self.options, **other}, first=self.n_first)
+
+    def drawn(self, n: int) -> Offers:
+        """Return n draws of everybody, drawn in one go."""
+        own = self.options.get("temperature") or self.method.temperature_
+        warmth = np.where(np.arange(n) < self.n_first, own, SECOND_TEMPERATURE)
+        return self._draw(self.everybody, {**self.options, "n_draws": n, "temperature": warmth})
+
+    def _draw(self, rows: np.ndarray, options: Mapping[str, Any], first: int = 0) -> Offers:
+        mine = None if self.request is None else self.request.take(rows)
+        return self.method._offers(self.Z[rows], self.noise, options, mine, first=first)

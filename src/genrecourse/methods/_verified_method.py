@@ -58,9 +58,14 @@ class VerifiedMethod(Method):
         return problem.with_derived(F[:, None], found), cost
 
     def _closer(
-        self, F: Array, F_plus: Array, safety: float, request: RuleBook | None = None
+        self,
+        F: Array,
+        F_plus: Array,
+        safety: float,
+        request: RuleBook | None = None,
+        measures: Array | None = None,
     ) -> Array:
-        """Return F_plus (n, d), refined."""
+        """Return F_plus (n, d), refined; `measures` (n, 5) are the verifier's, if known."""
         assert self.verifier_ is not None
         problem = self.problem_
         rules = problem.whole_row_rules(request)
@@ -73,6 +78,7 @@ class VerifiedMethod(Method):
             problem.cost,
             safety,
             rules,
+            measures,
         )
 
     def _closer_each(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 KEPT = 1000  # values per number that a model file contains, at most
 MOST = (50, 30, 20, 12, 8)  # values per feature in pairs; the first that fits into BUDGET
+COARSE = 8  # values per feature in pairs if nothing has to be proven
 BUDGET = 100_000  # pairs of changes per person, at most
 BATCH = 65_536  # rows that h scores at once
 DOUBT = 1e-6  # share of the score range around the cutoff where h scores again in original units
@@ -162,12 +163,14 @@ class Enumeration:
         *,
         below: Array | None = None,
         touching: int | None = None,
+        coarse: bool = False,
     ) -> list[EnumerationResult]:
         """Return, for each of these people (positions in X), the changes that h and rules accept.
 
         rules: for all people of X.
         below: (len(people),) return only changes that cost less.
         touching: return only changes of this feature.
+        coarse: try few values in pairs, which is quick and proves nothing.
         """
         most = np.full(len(people), np.inf) if below is None else below
         found: list[EnumerationResult] = []
@@ -178,7 +181,7 @@ class Enumeration:
             for person, (single, whole), limit in zip(
                 part, singles, most[i : i + PEOPLE], strict=True
             ):
-                moves, most_values, is_all = _moves(single, limit, touching)
+                moves, most_values, is_all = _moves(single, limit, touching, coarse)
                 is_all &= whole and not self.observed.cut[single.feature].any()
                 batch.append(_PersonMoves(int(person), moves, most_values, is_all))
                 if sum(len(each.moves) for each in batch) >= BATCH:
@@ -297,14 +300,17 @@ class Enumeration:
         return self.encoder.decode(Z_plus, self.X.iloc[person], F_like=self.F[person])
 
 
-def _moves(single: Moves, below: float, touching: int | None) -> tuple[Moves, int, bool]:
+def _moves(
+    single: Moves, below: float, touching: int | None, coarse: bool
+) -> tuple[Moves, int, bool]:
     """Return the single changes and their pairs, the values per feature in pairs, and whether all
     pairs are included."""
     if below < np.inf:
         single = single.take(single.cost < below)
     feature, value, cost = single.feature[:, 0], single.value[:, 0], single.cost
     sizes = np.bincount(feature, minlength=1)  # a locked feature has no values, so no pairs
-    most = next((most for most in MOST if _n_pairs(np.minimum(sizes, most)) <= BUDGET), 0)
+    allowed = (COARSE,) if coarse else MOST
+    most = next((most for most in allowed if _n_pairs(np.minimum(sizes, most)) <= BUDGET), 0)
     of_pairs = np.zeros(0, dtype=int)
     if most:
         places = [thin(np.flatnonzero(feature == j), most) for j in np.flatnonzero(sizes)]
@@ -333,6 +339,6 @@ def _n_pairs(sizes: np.ndarray) -> int:
 def _cheapest_of_each_kind(moves: Moves) -> Moves:
     """Return the cheapest move for each set of features, cheapest first."""
     order = np.argsort(moves.cost, kind="stable")
-    kinds = moves.feature[order]
-    _, first = np.unique(kinds, axis=0, return_index=True)
+    low, high = moves.feature[order].T
+    _, first = np.unique(low * (high.max(initial=0) + 1) + high, return_index=True)
     return moves.take(order[np.sort(first)])

@@ -9,7 +9,7 @@ Otherwise the person gets "no-plan", with the evidence and the rules that alone 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,6 +57,11 @@ class Checked:
     def of(self, i: int) -> np.ndarray:
         """Return the row numbers of the candidates of one person."""
         return np.arange(*np.searchsorted(self.person, [i, i + 1]))
+
+    def part(self, start: int, stop: int) -> Checked:
+        """Return the candidates from start to stop."""
+        parts = {each.name: getattr(self, each.name)[start:stop] for each in fields(self)}
+        return Checked(**parts | {"table": self.table.iloc[start:stop]})
 
 
 def evidence(found: EnumerationResult, draws: int = 0) -> Evidence:
@@ -124,21 +129,34 @@ class PlanChecker:
 
     # ---- enumeration --------------------------------------------------------------------------
 
+    def check_with_others(
+        self, person: np.ndarray, F_plus: Array, people: np.ndarray
+    ) -> tuple[Checked, Checked]:
+        """Check candidates as `check` does, and some changes of one and of two features.
+
+        Return the candidates and the changes, as `try_all` does, but of a coarse enumeration.
+        Decoding takes about as long for one row as for many, so both are checked together.
+        """
+        found = self.trial.search(self.rules, people, coarse=True)
+        more, rows = self._found(people, found, WEIGHED)
+        both = self.check(np.concatenate([person, more]), np.concatenate([F_plus, rows]))
+        return both.part(0, len(person)), both.part(len(person), len(both.person))
+
     def try_all(self, people: np.ndarray) -> tuple[Checked, list[EnumerationResult]]:
         """Return the cheapest accepted changes of one and of two features, and what was tried.
 
         Each person gets at most `WEIGHED` candidates, one per set of changed features.
         """
         found = self.trial.search(self.rules, people)
-        return self._checked(people, found, self.rules, WEIGHED), found
+        return self.check(*self._found(people, found, WEIGHED)), found
 
-    def _checked(
-        self, people: np.ndarray, found: Sequence[EnumerationResult], rules: RuleBook, most: int
-    ) -> Checked:
+    def _found(
+        self, people: np.ndarray, found: Sequence[EnumerationResult], most: int
+    ) -> tuple[np.ndarray, Array]:
+        """Return the first rows that were found for each of these people, and whose they are."""
         person = np.repeat(people, [min(most, len(each.cost)) for each in found])
         nothing = np.zeros((0, self.F.shape[1]))
-        rows = np.concatenate([nothing, *(each.F_plus[:most] for each in found)])
-        return self.check(person, rows, rules)
+        return person, np.concatenate([nothing, *(each.F_plus[:most] for each in found)])
 
     def cheapest(self, people: np.ndarray, cost: Array) -> list[Evidence | None]:
         """Return the evidence that no change of one or two features costs less than `cost`.
@@ -165,7 +183,7 @@ class PlanChecker:
             if len(some) == 0:
                 continue
             found = self.trial.search(relaxed.rules, some, touching=touching)
-            checked = self._checked(some, found, relaxed.rules, 1)
+            checked = self.check(*self._found(some, found, 1), relaxed.rules)
             for row in np.flatnonzero(checked.holds):
                 rule = self._blocking_rule(relaxed, checked, int(row), words)
                 found_rules[int(checked.person[row])].append(rule)
@@ -255,19 +273,24 @@ def make_plans(checker: PlanChecker, candidates: Candidates, n: int, words: Word
     ('income: 10 → 30', 'already-accepted')
     """
     _, k, d = candidates.F_plus.shape
-    own = checker.check(np.repeat(checker.rejected, k), candidates.F_plus.reshape(-1, d))
-    helped = np.isin(checker.rejected, own.person[own.holds])
-    # several plans must change different features, and candidates often do not: enumerate for all
-    tried = checker.rejected if n > 1 else checker.rejected[~helped]
-    more, found = checker.try_all(tried)
+    offered = np.repeat(checker.rejected, k), candidates.F_plus.reshape(-1, d)
+    if n > 1:
+        # plans must change different features, and candidates often do not: enumerate for all
+        parts = list(checker.check_with_others(*offered, checker.rejected))
+    else:
+        parts = [checker.check(*offered)]
+    helped = np.isin(checker.rejected, np.concatenate([p.person[p.holds] for p in parts]))
+    tried = checker.rejected[~helped]
+    every, found = checker.try_all(tried)
+    parts.append(every)
     tried_for = {
         int(i): evidence(each, candidates.tried) for i, each in zip(tried, found, strict=True)
     }
     decided = checker.rejected[helped] if n == 1 and candidates.keep_first else checker.rejected[:0]
-    shown = _shown(own, more, candidates, n, checker.rejected, decided)
+    shown = _shown(parts, candidates, n, checker.rejected, decided)
     lost = np.array([i for i, plans in shown.items() if not plans], dtype=int)
     maker = _PlanMaker(checker, candidates, shown, words)
-    nothing = _no_plan(checker, candidates, lost, own, tried_for, words)
+    nothing = _no_plan(checker, candidates, lost, parts[0], tried_for, words)
     plans = []
     for i in range(len(checker.X)):
         if i in nothing:
@@ -280,8 +303,7 @@ def make_plans(checker: PlanChecker, candidates: Candidates, n: int, words: Word
 
 
 def _shown(
-    own: Checked,
-    more: Checked,
+    parts: Sequence[Checked],
     candidates: Candidates,
     n: int,
     people: np.ndarray,
@@ -289,23 +311,26 @@ def _shown(
 ) -> dict[int, list[_Shown]]:
     """Return the plans of each person, in the order to show them.
 
+    parts: the method's candidates, and then those of enumerations.
     decided: people whose first candidate is the only plan, so that no value is computed for them.
     """
-    weighed = [part.holds & ~np.isin(part.person, decided) for part in (own, more)]
-    worth = [np.zeros(len(part.person)) for part in (own, more)]
-    for part, rows, value in zip((own, more), weighed, worth, strict=True):
-        if rows.any():
-            value[rows] = candidates.worth(part.person[rows], part.F[rows])
+    person = np.concatenate([part.person for part in parts])
+    weighed = np.concatenate([part.holds for part in parts]) & ~np.isin(person, decided)
+    values = np.zeros(len(person))
+    if weighed.any():
+        F = np.concatenate([part.F for part in parts])
+        values[weighed] = candidates.worth(person[weighed], F[weighed])
+    worth = np.split(values, np.cumsum([len(part.person) for part in parts])[:-1])
     shown = {}
     for i in map(int, people):
         found = [
             (part, int(row), value[row])
-            for part, value in zip((own, more), worth, strict=True)
+            for part, value in zip(parts, worth, strict=True)
             for row in part.of(i)
             if part.holds[row]
         ]
         moved = np.array([part.moved[row] for part, row, _ in found])
-        first = 0 if candidates.keep_first and found and found[0][0] is own else None
+        first = 0 if candidates.keep_first and found and found[0][0] is parts[0] else None
         order = pick_diverse(moved, np.array([value for *_, value in found]), n, first)
         shown[i] = [_Shown(*found[place][:2]) for place in order]
     return shown
@@ -331,15 +356,16 @@ class _PlanMaker:
 
     def _likelihoods(self, candidates: Candidates) -> dict[tuple[int, int], float]:
         """Return log-likelihoods, by the identity of the `Checked` and the row number in it."""
-        found: dict[tuple[int, int], float] = {}
         every = [each for plans in self.shown.values() for each in plans]
-        parts = {id(each.checked): each.checked for each in every}
-        for key, part in parts.items() if candidates.log_prob else ():
-            rows = np.array([each.row for each in every if each.checked is part])
-            assert candidates.log_prob is not None
-            values = candidates.log_prob(part.F[rows], self.checker.F[part.person[rows]])
-            found |= {(key, int(row)): float(v) for row, v in zip(rows, values, strict=True)}
-        return found
+        if candidates.log_prob is None or not every:
+            return {}
+        F_plus = np.stack([each.checked.F[each.row] for each in every])
+        person = [int(each.checked.person[each.row]) for each in every]
+        values = candidates.log_prob(F_plus, self.checker.F[person])
+        return {
+            (id(each.checked), each.row): float(value)
+            for each, value in zip(every, values, strict=True)
+        }
 
     def _cheapest(self) -> dict[int, Evidence]:
         """Return the evidence for people whose first plan is the cheapest of 1 or 2 changes."""

@@ -62,6 +62,29 @@ class Block:
         return self.n_levels > 2
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """Where the features stand in Z, by kind."""
+
+    starts: np.ndarray  # (d,) the first column of each feature
+    if_missing: Array  # (d,) what stands for a missing value: the last level, or 0
+    plain: np.ndarray  # features of one column: numbers, and categories of two levels
+    onehot: np.ndarray  # features with a column for each level
+    flagged: np.ndarray  # numbers with one more column, for "missing"
+
+    @classmethod
+    def of(cls, blocks: list[Block]) -> _Layout:
+        onehot = np.array([block.is_onehot for block in blocks], dtype=bool)
+        flagged = np.array([block.n_levels == 0 and block.has_flag for block in blocks], dtype=bool)
+        return cls(
+            np.array([block.start for block in blocks]),
+            np.array([float(max(block.n_levels - 1, 0)) for block in blocks]),
+            np.flatnonzero(~onehot),
+            np.flatnonzero(onehot),
+            np.flatnonzero(flagged),
+        )
+
+
 class TableEncoder:
     """Converts between X, F and Z. It learns the scales from training rows and takes the levels
     of categories from the schema.
@@ -90,7 +113,7 @@ class TableEncoder:
             block = _make_block(feature, X[feature.name], start)
             self.blocks.append(block)
             start = block.stop
-        self.width = start
+        self.width, self._layout = start, _Layout.of(self.blocks)
         return self
 
     @classmethod
@@ -98,6 +121,7 @@ class TableEncoder:
         """Return the encoder whose `fit` gave these blocks, for example from a model file."""
         encoder = cls(schema)
         encoder.blocks, encoder.width = blocks, blocks[-1].stop
+        encoder._layout = _Layout.of(blocks)
         return encoder
 
     # ---- every table is checked here ----------------------------------------------------------
@@ -143,21 +167,13 @@ class TableEncoder:
 
     def from_features(self, F: Array) -> Array:
         """Convert F to Z: (n, d) -> (n, D)."""
+        layout, gone = self._layout, np.isnan(F)
+        filled = np.where(gone, layout.if_missing, F)
         Z = np.zeros((len(F), self.width))
-        for j, block in enumerate(self.blocks):
-            value = F[:, j]
-            gone = np.isnan(value)
-            if block.n_levels == 0:
-                Z[:, block.start] = np.where(gone, 0.0, value)
-                if block.has_flag:
-                    Z[:, block.start + 1] = gone
-            else:
-                # the level "missing" is the last one
-                level = np.where(gone, block.n_levels - 1, value).astype(int)
-                if block.is_onehot:
-                    Z[np.arange(len(Z)), block.start + level] = 1.0
-                else:
-                    Z[:, block.start] = level
+        Z[:, layout.starts[layout.plain]] = filled[:, layout.plain]
+        Z[:, layout.starts[layout.flagged] + 1] = gone[:, layout.flagged]
+        hot = layout.starts[layout.onehot] + filled[:, layout.onehot].astype(int)
+        Z[np.arange(len(F))[:, None], hot] = 1.0
         return Z
 
     def to_features(self, Z: Array) -> Array:

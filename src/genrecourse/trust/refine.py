@@ -38,6 +38,7 @@ def refine(
     cost: Cost,
     safety: float,
     rules: RuleBook | None = None,
+    found: Array | None = None,
 ) -> Array:
     """Return (n, d) the refined x_plus of each pair.
 
@@ -53,6 +54,7 @@ def refine(
         cost: the cost of changes.
         safety: where the thresholds lie, from 0 (cheap) to 1 (safe).
         rules: the rules of these n people; None: there are only rules on single features.
+        found: (n, 5) the measures of F_plus, where they are known; NaN elsewhere.
 
     Examples:
         >>> from genrecourse.evaluation.example_tables import example_rows
@@ -75,7 +77,9 @@ def refine(
     owner = encoder.column_owner
     price = cost.by_feature(Z, Z_plus)
     order = np.argsort(-price, axis=1, kind="stable")
-    found = verifier.measures(Z_plus, confidence(Z_plus))
+    found = np.full((len(F), 5), np.nan) if found is None else found.copy()
+    unknown = np.flatnonzero(np.isnan(found).any(axis=1))
+    found[unknown] = verifier.measures(Z_plus[unknown], confidence(Z_plus[unknown]))
     floors, worth = np.minimum(bars, found), verifier.worth(found, safety)
     for place in range(d):
         saved = price[np.arange(len(F)), order[:, place]]

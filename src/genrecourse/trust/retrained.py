@@ -103,4 +103,4 @@ def fit_retrained(
     with torch.no_grad():
         share = 1 - float(np.mean(accepted))
         copies.cutoff.copy_(copies.logits(inputs).quantile(share, dim=1, keepdim=True))
-    return copies
+    return copies.double()  # the same weights, which are then not converted at each call

@@ -38,6 +38,16 @@ class Scored:
     confidence: Array  # (N, n) h's confidence; 0.5 is the cutoff
     cost: Array  # (N, n)
 
+    def rows(self, which: np.ndarray) -> Scored:
+        """Return the candidates of some rows."""
+        return Scored(self.F[which], self.Z[which], self.confidence[which], self.cost[which])
+
+    def joined(self, other: Scored) -> Scored:
+        """Return these candidates of each row, and then others."""
+        parts = ("F", "Z", "confidence", "cost")
+        both = ((getattr(self, part), getattr(other, part)) for part in parts)
+        return Scored(*(np.concatenate(pair, axis=1) for pair in both))
+
     def take(self, which: np.ndarray) -> Scored:
         """Return the candidates `which` (N, k) of each row."""
         rows = np.arange(len(self.F))[:, None]
@@ -87,31 +97,39 @@ def expected_score(
 
 @dataclass(frozen=True)
 class Judged:
-    """The expected Score of n candidates of each of N rows, and which reach every threshold.
+    """What a verifier says of n candidates of each of N rows.
 
     Examples:
-        >>> found = Judged(np.array([[1.9, 1.8]]), reaches=np.array([[False, True]]))
-        >>> found.merit.argmax(axis=1)  # a candidate that reaches every threshold comes first
+        >>> measures = np.zeros((1, 2, 5))
+        >>> found = Judged(np.array([[1.9, 1.8]]), np.array([[False, True]]), measures)
+        >>> found.best  # a candidate that reaches every bar comes first
         array([1])
+        >>> found.lost  # the rows of which no candidate does
+        array([], dtype=int64)
     """
 
-    score: Array  # (N, n)
-    reaches: np.ndarray  # (N, n) booleans
+    score: Array  # (N, n) the expected Score; below 0 if a bar is missed
+    reaches: np.ndarray  # (N, n) booleans: every measure reaches its bar
+    measures: Array  # (N, n, 5) NaN from the first measure that misses its bar
 
     @property
-    def merit(self) -> Array:
-        """Return (N, n) the scores, so that candidates that miss a threshold come last."""
-        return np.where(self.reaches, self.score, self.score - REJECTED)
+    def best(self) -> np.ndarray:
+        """Return (N,) the best candidate of each row."""
+        return np.asarray(np.where(self.reaches, self.score, self.score - REJECTED).argmax(axis=1))
+
+    @property
+    def lost(self) -> np.ndarray:
+        """Return the rows of which no candidate reaches every bar."""
+        return np.flatnonzero(~self.reaches.any(axis=1))
 
 
 def judge_candidates(
     found: Scored, verifier: Verifier, *, safety: float, bars: Array | None = None
 ) -> Judged:
-    """Return the expected Score of every candidate, and whether its measures reach the bars (5,).
+    """Return the expected Score of every candidate whose measures reach the bars (5,).
 
-    bars: None means the thresholds at this safety.
-
-    Unlike `expected_score` it computes every measure of every candidate, so it is meant for few.
+    bars: None means the thresholds at this safety. The quick measures come first, and a candidate
+    that misses a bar is not measured further: it gets a score below 0, by how far it came.
 
     Examples:
         >>> from genrecourse.evaluation.example_tables import example_rows
@@ -120,20 +138,21 @@ def judge_candidates(
         >>> problem, rows = example_rows()
         >>> found = scored(problem, rows.Z[:1], rows.F[None, [20, 60]])
         >>> judged = judge_candidates(found, fit_verifier(problem, rows, 0), safety=0.5)
-        >>> judged.reaches, judged.merit.argmax(axis=1)
+        >>> judged.reaches, judged.best
         (array([[False,  True]]), array([1]))
     """
     N, n, D = found.Z.shape
-    distinct, first, place = _distinct(found.Z.reshape(N * n, D), together=True)
-    place = place.reshape(N, n)
-    measures = verifier.measures(distinct, found.confidence.reshape(-1)[first])
-    robust = measures[:, 1]
-    worth = verifier.worth(measures, safety) - SHORTFALL * np.maximum(0.0, 0.5 - robust)
-    score = worth[place] - found.cost / found.F.shape[-1]
+    distinct, first, place = _distinct(found.Z.reshape(N * n, D), together=n > 1)
     bars = Thresholds.at(safety).array() if bars is None else bars
-    reaches = np.all(measures >= bars, axis=1)[place]
-    accepted = found.confidence > 0.5
-    return Judged(np.where(accepted, score, found.confidence - REJECTED), reaches & accepted)
+    confidence = found.confidence.reshape(-1)[first]
+    measures = verifier.reach(distinct, confidence, np.broadcast_to(bars, (len(distinct), 5)))
+    came = (~np.isnan(measures)).sum(axis=1)
+    worth = verifier.worth(measures, safety) - SHORTFALL * np.maximum(0.0, 0.5 - measures[:, 1])
+    worth = np.where(came == 5, worth, came + confidence - REJECTED)
+    measures, worth, came = measures[place], worth[place], came[place]
+    score = worth - found.cost.reshape(-1) / found.F.shape[-1]
+    reaches = (came == 5) & (found.confidence.reshape(-1) > 0.5)
+    return Judged(score.reshape(N, n), reaches.reshape(N, n), measures.reshape(N, n, 5))
 
 
 def _distinct(Z: Array, *, together: bool) -> tuple[Array, np.ndarray, np.ndarray]:

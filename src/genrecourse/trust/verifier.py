@@ -43,6 +43,7 @@ INLIER_AT, INLIER_SCALE = -1.0, 0.75
 NEIGHBOURS = (3, 4, 5)
 SEEN = 0.05  # added to the probability if an equal training row was accepted with a good outcome
 FARTHEST = -3.0  # lower outlier scores count as this one
+FEW = 64  # rows up to which asking the trees takes about as long as asking them for one row
 N_NOISE = 2  # fixed draws of noise; each is used with both signs
 
 
@@ -154,8 +155,11 @@ class Verifier:
         """Return probabilities of the favourable outcome: the mean of forest, boosted trees and h,
         plus `SEEN` if an equal training row was accepted with a favourable outcome."""
         Z = self.blank(Z)
-        boosted = expit(self.prior_ + self.step_ * self.boosted_(Z))
-        return np.asarray((self.forest_(Z) + boosted + confidence) / 3 + SEEN * self._was_seen(Z))
+        return np.asarray((self._trees(Z) + confidence) / 3 + SEEN * self._was_seen(Z))
+
+    def _trees(self, Z: Array) -> Array:
+        """Return the sum of the probabilities by the forest and by the boosted trees."""
+        return np.asarray(self.forest_(Z) + expit(self.prior_ + self.step_ * self.boosted_(Z)))
 
     def _was_seen(self, Z: Array) -> np.ndarray:
         """Return whether an equal training row was accepted and had a favourable outcome."""
@@ -174,9 +178,23 @@ class Verifier:
 
         The mean of the retrained models replaces h's confidence in the noisy rows.
         """
-        noisy = (self.blank(Z) + self.noise_[:, None, :]).reshape(-1, Z.shape[1])
+        noisy = self._noisy(Z)
         found = self.valid(noisy, self.retrained_(noisy).mean(axis=0))
         return np.asarray(found.reshape(len(self.noise_), len(Z)).mean(axis=0))
+
+    def _noisy(self, Z: Array) -> Array:
+        return np.asarray((self.blank(Z) + self.noise_[:, None, :]).reshape(-1, Z.shape[1]))
+
+    def probability_and_steady(self, Z: Array, confidence: Array) -> tuple[Array, Array]:
+        """Return both measures; the trees are asked once, which for few rows is as quick as for
+        one of them."""
+        noisy, n = self._noisy(Z), len(Z)
+        trees = self._trees(np.concatenate([self.blank(Z), noisy]))
+        seen, seen_noisy = self._was_seen(self.blank(Z)), self._was_seen(self.blank(noisy))
+        probability = (trees[:n] + confidence) / 3 + SEEN * seen
+        shaken = (trees[n:] + self.retrained_(noisy).mean(axis=0)) / 3 + SEEN * seen_noisy
+        steady = trust(shaken).reshape(len(self.noise_), n).mean(axis=0)
+        return np.asarray(probability), np.asarray(steady)
 
     def inlier(self, Z: Array) -> Array:
         """Return the lowest outlier score."""
@@ -195,20 +213,26 @@ class Verifier:
 
         The quick measures come first, so that rows that fail take little time.
         """
-        asked: tuple[Callable[[Array, Array], Array], ...] = (
-            lambda Z, confidence: confidence,
-            lambda Z, confidence: self.robust(Z),
-            self.probability,
-            lambda Z, confidence: self.steady(Z),
-            lambda Z, confidence: self.inlier(Z),
-        )
-        found = np.full((len(Z), len(asked)), np.nan)
+        found = np.full((len(Z), 5), np.nan)
         left = np.arange(len(Z))
-        for i, measure in enumerate(asked):
-            value = measure(Z[left], confidence[left])
+
+        def keep(i: int, value: Array) -> None:
+            nonlocal left
             ok = value >= floors[left, i]
             left = left[ok]
             found[left, i] = value[ok]
+
+        keep(0, confidence)
+        keep(1, self.robust(Z[left]))
+        if 0 < len(left) <= FEW:
+            some = left
+            probability, steady = self.probability_and_steady(Z[some], confidence[some])
+            keep(2, probability)
+            keep(3, steady[np.isin(some, left)])
+        else:
+            keep(2, self.probability(Z[left], confidence[left]))
+            keep(3, self.steady(Z[left]))
+        keep(4, self.inlier(Z[left]))
         return found
 
     # ---- as probabilities ---------------------------------------------------------------------
@@ -265,6 +289,7 @@ class Verifier:
         with torch.device("meta"):
             verifier.retrained_ = RetrainedModels(n_columns)
         fill(verifier.retrained_, part("retrained_"))
+        verifier.retrained_.double()  # as after training
         verifier.noise_ = arrays["noise"]
         return verifier._ready()
 
