@@ -37,6 +37,7 @@ WARMTH = 0.01  # a finalist that is this much worse is chosen exp(-1) times as o
 Q_SHARE = 0.1  # share of each batch that comes from Q
 AT_ONCE = 500  # people searched for together; bounds memory
 UNREACHED = 0.05  # share of the sources whose best plan may miss a bar
+FEW_SOURCES = 2000  # fewer teach a density that one draw cannot be relied on
 
 Pair = tuple[torch.Tensor, ...]
 
@@ -138,19 +139,20 @@ def reachable(problem: Problem, verifier: Verifier, lesson: Lesson, safety: floa
 
     A threshold that the search itself misses for many sources would send as many people to a
     search that cannot help them. So a bar is at most what the best plans reach for all but
-    `UNREACHED` of the sources.
+    `UNREACHED` of the sources. With fewer than `FEW_SOURCES` the bars are infinite: no draw is good
+    enough by itself, and a person's draws always compete with the nearest targets.
 
     >>> from genrecourse.evaluation.example_tables import example_rows, example_targets
     >>> from genrecourse.genre.fit import fit_verifier
     >>> problem, rows = example_rows()
     >>> verifier = fit_verifier(problem, rows, random_state=0)
     >>> lesson = teach(problem, verifier, example_targets(), rows.F[:9], safety=0.5, own=None)
-    >>> bool((reachable(problem, verifier, lesson, 0.5) <= Thresholds.at(0.5).array()).all())
-    True
+    >>> reachable(problem, verifier, lesson, 0.5)
+    array([inf, inf, inf, inf, inf])
     """
     bars = Thresholds.at(safety).array()
-    if len(lesson) == 0:
-        return bars
+    if len(lesson) < FEW_SOURCES:
+        return np.full(len(bars), np.inf)
     Z = problem.encoder.from_features(lesson.best)
     found = verifier.measures(Z, problem.confidence(Z))
     return np.asarray(np.minimum(bars, np.quantile(found, UNREACHED, axis=0)))

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from genrecourse.genre.decoder import each_draw
+from genrecourse.model.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from genrecourse.genre.density import Options, RecourseDensity
@@ -50,7 +51,6 @@ class Draws:
         )
 
 
-@torch.inference_mode()
 def sample(
     density: RecourseDensity,
     F: Array,
@@ -83,14 +83,17 @@ def sample(
     rows = max(1, CHUNK_SEQUENCES // n)
     keys, m = noise.keys(F), len(density.decoded)
     decode = _decode if cached else _decode_by_net
-    parts = []
-    for i in range(0, len(F), rows):
+
+    def draw(i: int) -> tuple[Array, Array, Array]:
         some = slice(i, i + rows)
         extra = None if also_allowed is None else also_allowed[some]
         u, eps = noise.uniform(keys[some], (n, m), offset=first * m), None
         if sigma > 0:
             eps = sigma * noise.normal(keys[some], (n, m), offset=2**40 + first * m)
-        parts.append(decode(density, F[some], n, temperature, u, eps, extra, lam))
+        return decode(density, F[some], n, temperature, u, eps, extra, lam)
+
+    with one_blas_thread():
+        parts = [draw(i) for i in range(0, len(F), rows)]
     chosen, log_prob, log_weight = (np.concatenate(p) for p in zip(*parts, strict=True))
     F_plus = np.repeat(F[:, None, :], n, axis=1)
     F_plus[:, :, density.decoded.numpy()] = chosen
@@ -135,7 +138,9 @@ def _decode_by_net(
     cost, fed = density.choice_cost(repeated), torch.zeros(len(repeated), m, dtype=torch.float64)
     lams = None if lam is None else torch.full((len(repeated),), lam, dtype=torch.float64)
     for t in range(m):
-        here, logits = density.options(x, t), net(repeated, fed, cost, lams)[:, t].numpy()
+        with torch.inference_mode():
+            logits = net(repeated, fed, cost, lams)[:, t].numpy()
+        here = density.options(x, t)
         fed[:, t] = torch.as_tensor(chooser.choose(t, logits[:, here.number], here))
     return chooser.result()
 

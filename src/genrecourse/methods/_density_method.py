@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 SEARCH_DRAWS = 64  # draws that a search looks at ...
 RETRIEVED = 32  # ... with so many nearest targets
 OFFERED = 3  # different draws for each plan asked for, if several are
-DRAWN_EACH = 8  # draws that these are chosen from, for each plan asked for
+DRAWN_EACH = 4  # draws that these are chosen from, for each plan asked for
 SECOND_DRAWS, SECOND_TEMPERATURE = 8, 0.5  # for people whose first draws are not good enough
 LAST_DRAWS = 16  # of the search for people whose second draws are not good enough either
 SEARCH_TEMPERATURE = 1.0  # of a search's draws: they should differ

@@ -20,7 +20,11 @@ from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.fit import FitSettings, FittedDensity, Lam, Setting, Training, fit_density
 from genrecourse.genre.model import COMPACT, PAPER, SMALL, NetConfig, RecourseNet
 from genrecourse.genre.targets import Targets, match_codes
-from genrecourse.methods._density_method import DensityMethod
+from genrecourse.methods._density_method import (
+    SECOND_DRAWS,
+    SECOND_TEMPERATURE,
+    DensityMethod,
+)
 from genrecourse.methods.presets import PAPER_SETTINGS
 from genrecourse.methods.request import check_lam
 from genrecourse.model.artifact import fill, under, weights, within
@@ -48,11 +52,11 @@ PAPER_PRESET: dict[str, Any] = {
     ),
 }
 
-# If a search has taught the density, one draw, a small net and a short training are enough.
-DRAWS = {True: 1, False: 64}  # by whether the density is distilled
-NETS = {True: SMALL, False: COMPACT}
+# If a search has taught the density, few draws, a small net and a short training are enough.
+UNTAUGHT_DRAWS = 64
+NETS = {True: SMALL, False: COMPACT}  # by whether the density is distilled
 TRAININGS = {
-    True: Training(epochs=80, bounds=(80, 600), batch_size=128, lr=4e-3),
+    True: Training(epochs=80, bounds=(80, 1200), batch_size=128, lr=4e-3),
     False: Training(),
 }
 
@@ -72,18 +76,19 @@ class GenRe(DensityMethod):
         automatic choices are then made at 5.
     gamma: how sure h must be of a training target, on the scale where 0.5 is h's cutoff; "auto":
         chosen on training rows without training a model.
-    temperature, margin: of sampling and selection; "auto": 0.3 and 0.5 if the density is distilled,
-        otherwise chosen with the one model trained, on held-out rejected training rows, by a judge
-        that was not fitted on the rows it scores.
-    n_draws: how many samples the selection chooses from. None: 1 if the density is distilled, and
-        64 if it is not. A search draws 64 or more.
+    temperature, margin: of sampling and selection; "auto": 0.3 (small tables: 0.5) and 0.5 if the
+        density is distilled, otherwise chosen with the one model trained, on held-out rejected
+        training rows, by a judge that was not fitted on the rows it scores.
+    n_draws: how many samples the selection chooses from. None: 1 if the density is distilled (8 if
+        fewer than 2,000 people taught it), and 64 if it is not. A search draws 64 or more.
     select: among the draws that h accepts with margin: "verified", the best expected Score by a
         verifier fitted on the training rows; "likelihood", the likeliest and cheapest. "paper":
         the draw with the highest score of h.
     distill: let a search for rejected training rows teach the density; needs select="verified",
         refine and a number for lam. "auto": if these are so. `recourse` then makes the effort
         "sample": one draw, whose needless changes are undone. People whose draw misses what the
-        search reaches get 8 more draws, and if these miss it too, a search. False: the density
+        search reaches get 8 more draws, and if these miss it too, the nearest targets compete with
+        these draws. In a small table they do so for everybody. False: the density
         learns the pairs of Algorithm 1, and `recourse` searches. Each request can choose:
         `recourse(X, effort="search")`.
     cost_weight: extra weight of cost in select="likelihood"; log R already contains -lam * C.
@@ -190,16 +195,22 @@ class GenRe(DensityMethod):
                 f"{self.lam!r}. Change them, or leave distill out"
             )
         distills = can_distill if self.distill == "auto" else self.distill
-        self.n_draws_ = self.n_draws or DRAWS[distills]
         self.net_ = self.net or NETS[distills]
         self.training_ = self.training or TRAININGS[distills]
         found = fit_density(self.problem_, rows, self._fit_settings(distills))  # Algorithm 1
         self.fit_report_: dict[str, Any] = found.report
         self.gamma_, self.targets_, self.density_ = found.gamma, found.targets, found.density
         self.verifier_, self.bars_ = found.verifier, found.bars
+        self.n_draws_ = self.n_draws or self._usual_draws()
         self.targets_codes_ = np.unique(found.targets.codes, axis=0)
         self.targets_edges_ = found.targets.edges
         self._choose_sampling(rows, found)
+
+    def _usual_draws(self) -> int:
+        """Return how many draws are enough, by what taught the density."""
+        if self.bars_ is None:
+            return UNTAUGHT_DRAWS
+        return 1 if np.isfinite(self.bars_).all() else SECOND_DRAWS
 
     def _fit_settings(self, distills: bool) -> FitSettings:
         has_auto = "auto" in (self.gamma, self.temperature, self.margin)
@@ -226,7 +237,9 @@ class GenRe(DensityMethod):
 
     def _choose_sampling(self, rows: TrainingRows, found: FittedDensity) -> None:
         """Set `temperature_` and `margin_`; "auto" chooses them on held-out rejected rows."""
-        grid = (TAUGHT_TEMPERATURE,) if self.is_distilled_ else TEMPERATURE_GRID
+        grid: tuple[float, ...] = TEMPERATURE_GRID
+        if self.is_distilled_:
+            grid = (TAUGHT_TEMPERATURE if self._usual_draws() == 1 else SECOND_TEMPERATURE,)
         temperatures = _grid(self.temperature, grid)
         margins = _grid(self.margin, (0.5,))
         if self.margin == "auto" and self.select == "likelihood":  # a verifier asks for more
@@ -271,7 +284,7 @@ class GenRe(DensityMethod):
         self.fit_report_ = state["report"]
         # older files have neither entry: their parameters say what they were fitted with
         self.net_ = NetConfig(**state["sizes"]) if "sizes" in state else self.net or COMPACT
-        self.n_draws_ = state.get("n_draws") or self.n_draws or DRAWS[False]
+        self.n_draws_ = state.get("n_draws") or self.n_draws or UNTAUGHT_DRAWS
         self.bars_ = arrays.get("bars")
         edges, n_matched = within("edges", arrays), int(self.problem_.rules.matched.sum())
         self.targets_edges_ = tuple(edges.get(str(i)) for i in range(n_matched))
