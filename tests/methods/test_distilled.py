@@ -18,7 +18,13 @@ from genrecourse.genre.distill import Lesson, reachable, teach
 from genrecourse.genre.fit import fit_verifier
 from genrecourse.genre.sample import Draws
 from genrecourse.genre.search import Finalists, scored, search
-from genrecourse.methods._density_method import DensityMethod
+from genrecourse.methods import _density_method as density_method
+from genrecourse.methods._density_method import (
+    RETRIEVED,
+    SECOND_DRAWS,
+    SECOND_TEMPERATURE,
+    DensityMethod,
+)
 from genrecourse.methods.genre import GenRe
 from genrecourse.trust.score import expected_score
 from genrecourse.trust.verifier import Thresholds
@@ -102,8 +108,11 @@ def test_the_best_retrieved_target_is_a_finalist() -> None:
 
 @pytest.fixture(scope="module")
 def taught() -> GenRe:
+    """Taught as if the table were large."""
     X, y = credit()
-    return GenRe(credit_score, random_state=0).fit(X, y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distill, "FEW_SOURCES", 1)
+        return GenRe(credit_score, random_state=0).fit(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +156,27 @@ def test_only_people_whose_draw_is_not_good_enough_are_drawn_for_again(
         assert asked == [(len(people), n) for n in rounds]  # a search starts from these draws
 
 
-def test_a_bar_is_no_higher_than_what_the_search_reaches() -> None:
+def test_in_a_small_table_the_nearest_targets_compete_with_every_draw(
+    people: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = credit()
+    method = GenRe(credit_score, random_state=0).fit(X, y)
+    assert (method.n_draws_, method.temperature_) == (SECOND_DRAWS, SECOND_TEMPERATURE)
+    searched: list[tuple[int, int]] = []
+    real = density_method.search
+
+    def spy(problem: Any, verifier: Any, Z: np.ndarray, found: Any, **how: Any) -> Any:
+        searched.append(found.F.shape[:2])
+        return real(problem, verifier, Z, found, **how)
+
+    monkeypatch.setattr(density_method, "search", spy)
+    answer = method.recourse(people)
+    assert searched == [(len(people), SECOND_DRAWS + RETRIEVED)]
+    assert set(method.assess(people, answer)["status"]) == {"ok"}
+
+
+def test_a_bar_is_no_higher_than_what_the_search_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distill, "FEW_SOURCES", 1)
     problem, rows = example_rows()
     verifier = fit_verifier(problem, rows, random_state=0)
     lesson = teach(problem, verifier, example_targets(), rows.F[:30], safety=1.0, own=None)
@@ -185,6 +214,19 @@ def test_a_file_keeps_that_the_density_was_taught(
     taught.save(tmp_path / "model")
     loaded = genrecourse.load(tmp_path / "model", credit_score)
     pd.testing.assert_frame_equal(loaded.recourse(people), taught.recourse(people))
+
+
+@pytest.mark.parametrize("rules", [None, {"max_changes": 2}], ids=["free", "ruled"])
+def test_the_first_of_several_plans_is_what_recourse_gives(
+    taught: GenRe, people: pd.DataFrame, rules: Any
+) -> None:
+    """Its draw is the same, drawn alone or ahead with those of the other plans."""
+    answer = taught.recourse(people, rules=rules)
+    for plan, (_, x), (_, x_plus) in zip(
+        taught.plans(people, n=3, rules=rules), people.iterrows(), answer.iterrows(), strict=True
+    ):
+        moved = {name: x_plus[name] for name in people if x[name] != x_plus[name]}
+        assert {change.feature.name: change.after for change in plan.changes} == moved
 
 
 def test_plans_make_the_effort_that_is_asked_for(taught: GenRe, people: pd.DataFrame) -> None:
