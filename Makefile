@@ -55,9 +55,9 @@ soak: $(STAMP) ## the property tests on 100,000 rows and plans, into benchmarks/
 	GENRECOURSE_SOAK_ROWS=100000 OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SOAK) -q \
 		| tee benchmarks/results/soak.txt
 
-# All but the peers', which need environments of their own.
-BENCHES = $(filter-out bench_peers bench_start,$(basename $(notdir $(wildcard benchmarks/bench_*.py))))
-bench: $(STAMP) ## every benchmarks/bench_*.py in turn, but for the peers'
+# All but those that need a second environment or an earlier version.
+BENCHES = $(filter-out bench_peers bench_start bench_effort,$(basename $(notdir $(wildcard benchmarks/bench_*.py))))
+bench: $(STAMP) ## every benchmarks/bench_*.py in turn that needs no second environment
 	@for name in $(BENCHES); do $(BIN)/python -m "benchmarks.$$name"; done
 
 bench-peers: $(STAMP) ## dice-ml and NICE on the same h, people and metrics, into benchmarks/results

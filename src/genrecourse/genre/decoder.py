@@ -35,7 +35,13 @@ Memory = tuple[np.ndarray, np.ndarray]  # keys and values, (tokens, sequences or
 
 @dataclass
 class DecodingState:
-    """What decoding keeps between positions."""
+    """What decoding keeps between positions.
+
+    >>> from genrecourse.evaluation.example_tables import example_density
+    >>> state = Decoder(example_density().net).start(np.array([[0.2, 1.0]]), n=3)
+    >>> state.token.shape, state.cache[0][0].shape  # one row, three sequences
+    ((2, 1, 64), (2, 3, 64))
+    """
 
     x: Array  # (B, m) x's own values of the decoded features
     token: Array  # (m, B, W) position and x's own value, embedded
