@@ -1,13 +1,15 @@
 """Can the verifier be gamed? Score and validity against the number of draws and of finalists.
 
     python -m benchmarks.curves --datasets german,compas --seeds 30,31
+    python -m benchmarks.curves --datasets compas --seeds 30,31 --without-bonus
     python -m benchmarks.curves --show
 
 One GenRe per data set and seed, on the nested case (training rows alone), searches with 1 to 256
 draws and 4 refined finalists, and with 64 draws and 1 to 16 finalists. A search that looks at more
 candidates finds more that the verifier overrates; if the verifier could not be gamed, the gold
-judge's Val and the out-of-fold judge's would not fall. Lines go to benchmarks/results/curves.jsonl;
-what is there is not run again.
+judge's Val and the out-of-fold judge's would not fall. `--without-bonus` fits and searches with a
+verifier that has no bonus for rows that exist (`SEEN`). Lines go to
+benchmarks/results/curves.jsonl; what is there is not run again.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from genrecourse.evaluation.evaluate import Case, make_case, measure, witnesses
 from genrecourse.genre.search import FINALISTS, search
 from genrecourse.methods._density_method import RETRIEVED, SEARCH_DRAWS
 from genrecourse.table.noise import KeyedNoise
+from genrecourse.trust import verifier
 
 RESULTS = Path(__file__).parent / "results" / "curves.jsonl"
 SHOWN = ("score", "val", "val_oof", "lof_20", "cost", "changes", "noise", "retrained_bootstrap")
@@ -37,7 +40,7 @@ KEPT = (1, 2, 4, 8, 16)
 EFFORTS = [(n, FINALISTS) for n in DRAWS] + [(SEARCH_DRAWS, k) for k in KEPT if k != FINALISTS]
 
 
-def curve(case: Case) -> Iterator[dict[str, Any]]:
+def curve(case: Case, *, bonus: bool) -> Iterator[dict[str, Any]]:
     """Yield the metrics of a search for each number of draws and finalists."""
     method = GenRe(case.h, case.schema, random_state=case.seed).fit(case.X, case.y)
     known, people = witnesses(case), method.problem_.read(case.people)
@@ -57,24 +60,25 @@ def curve(case: Case) -> Iterator[dict[str, Any]]:
         X_plus = method.problem_.encoder.decode(Z_plus, like=case.people)
         measured = measure(case, X_plus, known)
         means = {name: float(np.nanmean(measured[name])) for name in SHOWN if name in measured}
-        head = {"dataset": case.name, "seed": case.seed, "n": len(people.Z)}
+        head = {"dataset": case.name, "seed": case.seed, "bonus": bonus, "n": len(people.Z)}
         yield {**head, "draws": n_draws, "finalists": finalists, "metrics": means}
 
 
 def show(path: Path) -> None:
     """Print the means over seeds."""
-    found: dict[tuple[str, int, int], list[dict[str, Any]]] = defaultdict(list)
-    for line in map(json.loads, path.read_text().splitlines()):
-        found[line["dataset"], line["draws"], line["finalists"]].append(line)
-    for name in sorted({dataset for dataset, *_ in found}):
-        people = sum(line["n"] for line in found[name, DRAWS[0], FINALISTS])
-        table = Table(title=f"{name}, {people} people")
+    found: dict[tuple[str, bool], dict[tuple[int, int], list[dict[str, Any]]]] = {}
+    for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        own = found.setdefault((line["dataset"], line["bonus"]), defaultdict(list))
+        own[line["draws"], line["finalists"]].append(line)
+    for (name, bonus), efforts in sorted(found.items()):
+        people = sum(line["n"] for line in efforts[DRAWS[0], FINALISTS])
+        how = "" if bonus else ", without the bonus for rows that exist"
+        table = Table(title=f"{name}, {people} people{how}")
         for column in ("draws", "finalists", *SHOWN):
             table.add_column(column, justify="right")
-        for (dataset, draws, finalists), lines in found.items():
-            if dataset == name:
-                means = [np.mean([e["metrics"].get(m, np.nan) for e in lines]) for m in SHOWN]
-                table.add_row(str(draws), str(finalists), *(f"{mean:.4f}" for mean in means))
+        for (draws, finalists), lines in efforts.items():
+            means = [np.mean([e["metrics"].get(m, np.nan) for e in lines]) for m in SHOWN]
+            table.add_row(str(draws), str(finalists), *(f"{mean:.4f}" for mean in means))
         Console(width=130).print(table)
 
 
@@ -83,17 +87,21 @@ def main() -> None:
     parser.add_argument("--datasets", default="german,compas")
     parser.add_argument("--seeds", default="30,31,32")
     parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--without-bonus", action="store_true")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
+    bonus = not options.without_bonus
     if not options.show:
         warnings.simplefilter("ignore")
-        known = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-        done = {(line["dataset"], line["seed"]) for line in map(json.loads, known)}
+        verifier.SEEN = verifier.SEEN if bonus else 0.0
+        known = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
+        done = {(e["dataset"], e["seed"], e["bonus"]) for e in map(json.loads, known)}
         for name in options.datasets.split(","):
             for seed in map(int, options.seeds.split(",")):
-                if (name, seed) in done:
+                if (name, seed, bonus) in done:
                     continue
-                lines = list(curve(make_case(name, seed, rows=options.rows, nested=True)))
+                case = make_case(name, seed, rows=options.rows, nested=True)
+                lines = list(curve(case, bonus=bonus))
                 with RESULTS.open("a") as file:
                     file.writelines(json.dumps(line) + "\n" for line in lines)
                 print(name, seed, flush=True)

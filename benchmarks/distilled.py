@@ -1,6 +1,6 @@
 """GenRe's two efforts, the GenRe of before, and opponents, on fresh people.
 
-    python -m benchmarks.distilled --datasets german,compas --seeds 61,62
+    python -m benchmarks.distilled --datasets german,compas --seeds 66,67,68,69,70
     python -m benchmarks.distilled --nested --datasets german --seeds 0      # development
     python -m benchmarks.distilled --show
 
@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from scipy import stats
 
 from genrecourse.evaluation.comparison import Entry, compare
 from genrecourse.evaluation.comparison.results import ResultsFile, unpack_numbers
@@ -81,25 +82,30 @@ def _mean(group: list[dict], column: str) -> float:
 
 
 def _difference(by_seed: dict[int, dict], before: dict[int, dict]) -> str:
-    """Return the mean paired difference over seeds, and half of its 95% interval over seeds."""
-    both = [seed for seed in by_seed if seed in before]
+    """Return the mean paired difference over seeds, and half of its 95% interval (Student's t)."""
     each = [
         np.mean(
-            unpack_numbers(by_seed[s]["people"]["score"])
-            - unpack_numbers(before[s]["people"]["score"])
+            unpack_numbers(by_seed[seed]["people"]["score"])
+            - unpack_numbers(before[seed]["people"]["score"])
         )
-        for s in both
+        for seed in by_seed
+        if seed in before
     ]
-    if not each:
-        return ""
-    half = 1.96 * np.std(each, ddof=1) / len(each) ** 0.5 if len(each) > 1 else float("nan")
+    return with_half_width(each)
+
+
+def with_half_width(each: list[float]) -> str:
+    """Return the mean of the seeds and half of its 95% interval, by Student's t."""
+    if len(each) < 2:
+        return f"{each[0]:+.4f}" if each else ""
+    half = stats.t.ppf(0.975, len(each) - 1) * np.std(each, ddof=1) / len(each) ** 0.5
     return f"{np.mean(each):+.4f} ± {half:.4f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--datasets", default="german")
-    parser.add_argument("--seeds", default="61")
+    parser.add_argument("--seeds", default="66")
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--entries", default="genre,nnr-search")
     parser.add_argument("--output", type=Path)

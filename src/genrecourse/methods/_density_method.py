@@ -199,11 +199,13 @@ class DensityMethod(VerifiedMethod):
     ) -> Offers:
         """Draw all that recourse chooses from; what `options` lacks is as fitted.
 
-        A search draws more, at SEARCH_TEMPERATURE, and retrieves the nearest targets.
+        A search draws more, at SEARCH_TEMPERATURE, and retrieves the nearest targets. Rules leave
+        little of what a density was taught, so draws under a request have this temperature, too.
         first: the number of the first draw.
         """
         F, effort = self.problem_.encoder.to_features(Z), self._effort(options)
-        if effort == "search" and self.is_distilled_ and options.get("temperature") is None:
+        is_wide = effort == "search" or request is not None
+        if is_wide and self.is_distilled_ and options.get("temperature") is None:
             options = {**options, "temperature": SEARCH_TEMPERATURE}
         n = self._n_drawn(options.get("n_draws"), request, effort)
         draws = self._draw(F, noise, n, options, request, first=first, all_found=all_found)
@@ -273,19 +275,17 @@ class DensityMethod(VerifiedMethod):
     def _answer_with_others(self, asked: _Request, n: int) -> tuple[Offers, Array]:
         """Return the offers, and (N, 1 + k, d) what recourse gives, then draws that differ.
 
-        Draws that a request's rules bind are particles of one run, so there they are drawn twice.
+        Draws under a request's rules are many already, so the others are among them.
         """
         own = asked.n_first
         if asked.request is None:
             known = asked.drawn(own + DRAWN_EACH * n)
-            asked = replace(asked, ahead=known)
-            offers = known.take(asked.everybody, own, own + DRAWN_EACH * n)
+            offers = known.take(asked.everybody, own, known.n)
         else:
-            warm = {"temperature": asked.options.get("temperature") or SECOND_TEMPERATURE}
-            offers = replace(asked, options={**asked.options, **warm}).offers()
-        found = self._first_good(asked)
+            known = offers = asked.offers()
+        asked = replace(asked, ahead=known)
         others = self._diverse(offers, n)
-        return offers, self._finished(asked, found, others)
+        return offers, self._finished(asked, self._first_good(asked), others)
 
     def _first_good(self, asked: _Request) -> _Found:
         """Choose among a person's first draws and, if none is good enough, among more.
@@ -597,7 +597,7 @@ class _Request:
 
     @property
     def n_first(self) -> int:
-        return self.method._n_drawn(self.options.get("n_draws"), None, "sample")
+        return self.method._n_drawn(self.options.get("n_draws"), self.request, "sample")
 
     def offers(self) -> Offers:
         """Return the first draws of everybody."""
