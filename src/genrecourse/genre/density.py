@@ -106,20 +106,20 @@ class RecourseDensity:
 
     def choice_cost(self, x: Tensor) -> Tensor:
         """Return the cost C_j of every choice (B, m, K + 1), float32, for x (B, d)."""
-        return torch.as_tensor(self._filled(x, "cost", np.float32))
+        return self.cost_and_allowed(x)[0]
 
     def allowed(self, x: Tensor) -> Tensor:
         """Return (B, m, K + 1) for x (B, d): True for choices that exist and break no rule."""
-        return torch.as_tensor(self._filled(x, "allowed", np.bool_))
+        return self.cost_and_allowed(x)[1]
 
-    def _filled(self, x: Tensor, name: str, dtype: type) -> np.ndarray:
-        """(B, m, K + 1) a part of every `Options`; 0 for choices that do not exist."""
+    def cost_and_allowed(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return `choice_cost` and `allowed` of all positions; both are 0 where padded."""
         shape = (len(x), len(self.decoded), self.bins.n_choices)
-        full: np.ndarray = np.zeros(shape, dtype=dtype)
+        cost, allowed = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=bool)
         for t in range(len(self.decoded)):
             here = self.options(x.numpy(), t)
-            full[:, t, here.number] = getattr(here, name)
-        return full
+            cost[:, t, here.number], allowed[:, t, here.number] = here.cost, here.allowed
+        return torch.as_tensor(cost), torch.as_tensor(allowed)
 
     def options(self, F: Array, t: int) -> Options:
         """Return the choices at position t for rows F (B, d)."""
@@ -169,12 +169,12 @@ class RecourseDensity:
         The decoder gets a choice drawn from each label and not the row's raw value, so that it sees
         the same kind of input in training and in sampling.
         """
-        allowed = self.allowed(x)
+        cost, allowed = self.cost_and_allowed(x)
         label = self.bins.labels(x[:, self.decoded], x_plus[:, self.decoded], allowed).float()
         u = torch.rand(*label.shape[:2], 1, generator=generator)
         drawn = (label.cumsum(-1) < u).sum(-1).clamp_max(label.shape[-1] - 1)
         fed = self.choices(x).gather(-1, drawn[..., None])[..., 0]
-        logits = self.net(x, fed, self.choice_cost(x), lam)
+        logits = self.net(x, fed, cost, lam)
         # >>> Eq. (8), the cross-entropy
         log_p = logits.masked_fill(~allowed, -torch.inf).log_softmax(-1)
         return -(label * log_p.masked_fill(~allowed, 0.0)).sum((-1, -2)).mean()

@@ -138,8 +138,8 @@ class _Swarm:
         self.density, self.request, self.n, self.temperature = density, request, n, temperature
         self.x, self.lam = torch.as_tensor(F), lam
         self.u = torch.as_tensor(u).flatten(0, 1)  # (S, m)
-        self.values, self.cost = density.choices(self.x), density.choice_cost(self.x)
-        self.base = density.allowed(self.x)
+        self.values = density.choices(self.x)
+        self.cost, self.base = density.cost_and_allowed(self.x)
         self.open = self._within_rules()
         self.moved = _moves(self.values, self.x[:, density.decoded])
         self.price = _price(density, self.values, self.x)
