@@ -42,7 +42,6 @@ RETRIEVED = 32  # ... with so many nearest targets
 OFFERED = 3  # different draws for each plan asked for, if several are
 DRAWN_EACH = 4  # draws that these are chosen from, for each plan asked for
 SECOND_DRAWS, SECOND_TEMPERATURE = 8, 0.5  # for people whose first draws are not good enough
-LAST_DRAWS = 16  # of the search for people whose second draws are not good enough either
 SEARCH_TEMPERATURE = 1.0  # of a search's draws: they should differ
 SCORED = 1024  # rows whose likelihood is computed together
 
@@ -65,7 +64,7 @@ class Offers:
 
     def take(self, rows: np.ndarray, start: int, stop: int) -> Offers:
         """Return the draws from start to stop of some people."""
-        which = np.broadcast_to(np.arange(start, min(stop, self.n)), (len(rows), stop - start))
+        which = np.broadcast_to(np.arange(start, stop), (len(rows), stop - start))
         draws, request = self.draws, self.request
         return replace(
             self,
