@@ -115,11 +115,10 @@ class Verifier:
         Z = self.blank(Z)
         rare = min(np.mean(favourable), 1 - np.mean(favourable)) < RARE
         weight = compute_sample_weight("balanced", favourable) if rare else None
-        sizes = {"n_estimators": 60, "max_leaf_nodes": 512} if len(Z) > MANY_ROWS else {}
-        forest = RandomForestClassifier(
-            min_samples_leaf=3, random_state=self.random_state, n_jobs=n_jobs(len(Z)), **sizes
-        )
-        forest.fit(Z, favourable, sample_weight=weight)
+        forest = whole = self._forest(len(Z)).fit(Z, favourable, sample_weight=weight)
+        if len(Z) > MANY_ROWS:
+            forest = self._forest(len(Z), n_estimators=60, max_leaf_nodes=512)
+            forest.fit(Z, favourable, sample_weight=weight)
         boosted = GradientBoostingClassifier(
             n_estimators=60,
             max_depth=4,
@@ -134,7 +133,8 @@ class Verifier:
         share = np.average(favourable, weights=weight)
         self.prior_ = float(np.log(share / (1 - share)))
         self.step_ = boosted.learning_rate * len(boosted.estimators_)
-        likely = self.forest_(Z) > 0.5
+        # a large forest: it knows these rows, and a small one would add people who were refused
+        likely = Trees.of(whole.estimators_, column=1)(Z) > 0.5
         seen = favourable & (confidence > 0.5)
         # two meanings of "accepted people": who was accepted, and who probably would be
         self.like_ = [Z[seen], Z[likely]]
@@ -145,6 +145,11 @@ class Verifier:
         draws = np.concatenate([draws, -draws])  # both signs, so that no direction is preferred
         self.noise_ = np.where(np.isin(np.arange(Z.shape[1]), numbers), draws, 0.0)
         return self._ready()
+
+    def _forest(self, n_rows: int, **sizes: int) -> RandomForestClassifier:
+        return RandomForestClassifier(
+            min_samples_leaf=3, random_state=self.random_state, n_jobs=n_jobs(n_rows), **sizes
+        )
 
     def _ready(self) -> Verifier:
         self._outliers = [Outliers(rows, NEIGHBOURS) for rows in self.like_ if len(rows) > 1]
