@@ -58,7 +58,7 @@ def best_so_far(points: dict[str, tuple[float, float]]) -> list[tuple[float, flo
 
 
 def draw() -> None:
-    figure, axes = plt.subplots(1, len(SETS), figsize=(15, 5.2), sharey=True)
+    figure, axes = plt.subplots(1, len(SETS), figsize=(17, 5.4), sharey=True)
     for ax, (title, dataset) in zip(axes, SETS.items(), strict=True):
         points = found(dataset)
         ax.plot(*zip(*best_so_far(points), strict=True), color="0.75", lw=1, zorder=0)
@@ -67,6 +67,7 @@ def draw() -> None:
             ax.scatter(ms, score, color="tab:red" if ours else "tab:blue", s=36 if ours else 18)
             _name(ax, label, ms, score, ours)
         ax.set_xscale("log")
+        ax.margins(x=0.15)
         ax.set_title(f"{title}, {ROWS} people, seed {SEED}")
         ax.set_xlabel("milliseconds a row (one thread)")
         ax.grid(alpha=0.3)
