@@ -26,6 +26,7 @@ from genrecourse.methods.genre import GenRe, Training
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.model.classifier import Classifier, MLPConfig, fit_mlp
 from genrecourse.rules.book import RuleBook
+from genrecourse.rules.problem import same_layout
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.table.schema import Schema
@@ -185,6 +186,17 @@ def test_levels_in_another_order_are_not_the_same_layout() -> None:
         h.confidence(h.score(X)),
         atol=1e-6,
     )
+
+
+def test_a_range_that_no_row_reaches_is_the_same_layout() -> None:
+    """A larger range only allows more slack in rules; a row of Z means the same."""
+    X = pd.DataFrame({"a": [0.0, 10.0]})
+    plain = Schema.infer(X)
+    encoders = [
+        TableEncoder(plain.with_feature("a", range=(0.0, most))).fit(X) for most in (10.0, 1e6)
+    ]
+    assert encoders[0].blocks != encoders[1].blocks  # so that the test can fail
+    assert same_layout(*encoders)
 
 
 def test_a_fit_that_failed_leaves_nothing_to_ask() -> None:

@@ -43,7 +43,7 @@ INLIER_AT, INLIER_SCALE = -1.0, 0.75
 NEIGHBOURS = (3, 4, 5)
 SEEN = 0.05  # added to the probability if an equal training row was accepted with a good outcome
 FARTHEST = -3.0  # lower outlier scores count as this one
-MANY_ROWS = 5_000  # above, a smaller forest orders rows as well, and answers in half the time
+MANY_ROWS = 5_000  # above, a smaller forest gives probabilities: it answers faster
 FEW = 64  # rows up to which asking the trees takes about as long as asking them for one row
 N_NOISE = 2  # fixed draws of noise; each is used with both signs
 
