@@ -499,6 +499,8 @@ class DensityMethod(VerifiedMethod):
         problem, effort = self.problem_, self._effort({})
         people = problem.read(X)
         request = problem.compile(rules_in_force(self.policy_, rules), people)
+        if request is not None and self.is_distilled_ and temperature is None:
+            options["temperature"] = SEARCH_TEMPERATURE  # as `recourse` draws under rules
         n, F, Z = self._n_drawn(n, request, effort), people.F, people.Z
         noise = KeyedNoise(self.random_state)
         draws = self._draw(F, noise, n, options, request, all_found=True)
