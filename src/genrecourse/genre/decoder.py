@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from genrecourse.genre.model import Attention, RecourseNet, ValueEmbedding
     from genrecourse.table.encoding import Array
 
-Memory = tuple[np.ndarray, np.ndarray]  # keys and values, (tokens, sequences or rows, W)
+# keys (B, heads, W / heads, tokens) and values (B, heads, tokens, W / heads); B may be S
+Memory = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass
@@ -40,20 +41,21 @@ class DecodingState:
     >>> from genrecourse.evaluation.example_tables import example_density
     >>> state = Decoder(example_density().net).start(np.array([[0.2, 1.0]]), n=3)
     >>> state.token.shape, state.cache[0][0].shape  # one row, three sequences
-    ((2, 1, 8), (2, 3, 8))
+    ((2, 1, 8), (3, 2, 4, 2))
     """
 
     x: Array  # (B, m) x's own values of the decoded features
     token: Array  # (m, B, W) position and x's own value, embedded
-    memory: list[Memory]  # of each layer: the encoded x, (d, B, W)
-    cache: list[Memory]  # of each layer: what was decoded so far, (m, S, W)
+    memory: list[Memory]  # of each layer: the encoded x, B rows of d tokens
+    cache: list[Memory]  # of each layer: what was decoded so far, S rows of up to m tokens
     n: int  # sequences a row
     weight: Array | float  # lam of each row (B, 1), or of all
 
     def follow(self, ancestors: np.ndarray, end: int) -> None:
         """Let each sequence go on from another one, `ancestors` (S,), up to position `end`."""
-        for part in (part for pair in self.cache for part in pair):
-            part[:end] = part[:end, ancestors]
+        for key, value in self.cache:
+            key[..., :end] = key[ancestors, ..., :end]
+            value[:, :, :end] = value[ancestors, :, :end]
 
 
 class Decoder:
@@ -83,13 +85,12 @@ class Decoder:
         with torch.inference_mode():
             encoded, embedded = (part.numpy() for part in self.net.encode(torch.as_tensor(x), lams))
         token = _without_mean(embedded[:, self.decoded].swapaxes(0, 1)) + self.position[:, None]
-        tokens = np.ascontiguousarray(encoded.swapaxes(0, 1))
-        room = (len(self.decoded), len(x) * n, token.shape[-1])
+        room = (len(x) * n, len(self.decoded))
         return DecodingState(
             x[:, self.decoded],
             token,
-            [layer.cross.remember(tokens) for layer in self.layers],
-            [(np.empty(room), np.empty(room)) for _ in self.layers],
+            [_packed(layer.cross.remember(encoded)) for layer in self.layers],
+            [layer.attend.room(*room) for layer in self.layers],
             n,
             self.net.lam if self.net.lam != "any" else float(lam or 0.0),
         )
@@ -155,9 +156,10 @@ class _Layer:
     def step(self, x: Array, t: int, cache: Memory, memory: Memory) -> Array:
         """Return position t (S, W) of S = B * n sequences; the memory has B rows."""
         y = _scaled(x, self.attend.eps)
-        for part, new in zip(cache, self.attend.remember(y), strict=True):
-            part[t] = new
-        x = x + self.attend(y, (cache[0][: t + 1], cache[1][: t + 1]))
+        key, value = cache
+        new_key, new_value = self.attend.remember(y[:, None])
+        key[..., t], value[:, :, t] = new_key[..., 0], new_value[:, :, 0]
+        x = x + self.attend(y, (key[..., : t + 1], value[:, :, : t + 1]))
         x = x + self.cross(_scaled(x, self.cross.eps), memory)
         (weight, bias), (weight_2, bias_2) = self.first, self.second
         hidden = _scaled(x, self.eps) @ weight + bias
@@ -168,38 +170,44 @@ class _Attention:
     """`Attention` of one query per sequence, after a layer norm that only scales."""
 
     def __init__(self, attention: Attention, norm: nn.LayerNorm, of_memory: nn.LayerNorm | None):
-        width = attention.query.weight.shape[0]
-        self.eps = norm.eps
+        self.heads, width = attention.heads, attention.query.weight.shape[0]
+        self.eps, self.scale = norm.eps, (width // self.heads) ** -0.5
         self.query = _folded(norm, attention.query.weight.T, attention.query.bias)
         known = attention.key_value.weight.T, attention.key_value.bias
         self.key_value = _folded(of_memory, *known)
         self.out = _written(attention.out)
-        # sums the columns of each head: products with it are much faster than sums of short rows
-        head = np.arange(width) // (width // attention.heads)
-        self.heads = (head[:, None] == np.arange(attention.heads)).astype(np.float64)
-        self.scale = (width // attention.heads) ** -0.5
+
+    def room(self, rows: int, tokens: int) -> Memory:
+        """Return an empty memory."""
+        width = len(self.query[1]) // self.heads
+        shape = rows, self.heads, width
+        return np.empty((*shape, tokens)), np.empty((rows, self.heads, tokens, width))
 
     def remember(self, x: Array) -> Memory:
-        """Return keys and values of tokens (..., W)."""
+        """Return keys and values of tokens (B, T, W)."""
         weight, bias = self.key_value
-        both, width = x @ weight + bias, x.shape[-1]
-        return np.ascontiguousarray(both[..., :width]), np.ascontiguousarray(both[..., width:])
+        both = (x @ weight + bias).reshape(*x.shape[:2], 2, self.heads, -1)
+        return both[:, :, 0].transpose(0, 2, 3, 1), both[:, :, 1].transpose(0, 2, 1, 3)
 
     def __call__(self, x: Array, memory: Memory) -> Array:
-        """(S, W) for queries x (S, W) to a memory (T, B, W), where S is a multiple of B."""
+        """(S, W) for queries x (S, W) to a memory of B rows, where S is a multiple of B."""
         weight, bias = self.query
         key, value = memory
-        (tokens, rows, width), heads = key.shape, self.heads.shape[1]
-        query = ((x @ weight + bias) * self.scale).reshape(1, rows, -1, width)
-        score = (key[:, :, None] * query).reshape(-1, width) @ self.heads
-        score = score.reshape(tokens, -1)  # (T, S * heads)
-        score -= score.max(axis=0)
+        rows, heads, width, _ = key.shape
+        query = ((x @ weight + bias) * self.scale).reshape(rows, -1, heads, width)
+        score = query.swapaxes(1, 2) @ key  # (B, heads, n, T)
+        score -= score.max(axis=-1, keepdims=True)
         np.exp(score, out=score)
-        score /= score.sum(axis=0)
-        spread = (score.reshape(-1, heads) @ self.heads.T).reshape(tokens, rows, -1, width)
-        spread *= value[:, :, None]
+        score /= score.sum(axis=-1, keepdims=True)
+        mixed = (score @ value).swapaxes(1, 2).reshape(len(x), -1)
         weight, bias = self.out
-        return np.asarray(spread.sum(axis=0).reshape(-1, width) @ weight + bias)
+        return np.asarray(mixed @ weight + bias)
+
+
+def _packed(memory: Memory) -> Memory:
+    """Return a memory that every position reads, in the order in which it is read."""
+    key, value = memory
+    return np.ascontiguousarray(key), np.ascontiguousarray(value)
 
 
 def each_draw(per_row: np.ndarray, n: int) -> np.ndarray:

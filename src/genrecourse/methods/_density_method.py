@@ -41,7 +41,8 @@ SEARCH_DRAWS = 64  # draws that a search looks at ...
 RETRIEVED = 32  # ... with so many nearest targets
 OFFERED = 3  # different draws for each plan asked for, if several are
 DRAWN_EACH = 4  # draws that these are chosen from, for each plan asked for
-SECOND_DRAWS, SECOND_TEMPERATURE = 8, 0.5  # for people whose first draws are not good enough
+# for people whose first draws are not good enough: some more draws, and all of them if need be
+SOME_DRAWS, SECOND_DRAWS, SECOND_TEMPERATURE = 4, 8, 0.5
 SEARCH_TEMPERATURE = 1.0  # of a search's draws: they should differ
 SCORED = 1024  # rows whose likelihood is computed together
 
@@ -294,19 +295,17 @@ class DensityMethod(VerifiedMethod):
         offers = asked.offers()
         judged = self._judged(offers)
         best, every = judged.best, asked.everybody
-        found = _Found(offers.draws.F[every, best], judged.measures[every, best], judged.lost)
-        lost = found.lost
-        if len(lost) and offers.n < SECOND_DRAWS:
-            second = asked.more(lost)
-            judged = self._judged(second)
-            best, rows = judged.best, np.arange(len(lost))
-            found.F[lost] = second.draws.F[rows, best]
-            found.measures[lost] = judged.measures[rows, best]
-            found = replace(
-                found, lost=lost[judged.lost], last=second.take(judged.lost, 0, second.n)
-            )
-        elif len(lost):
-            found = replace(found, last=offers.take(lost, 0, offers.n))
+        last = offers.take(judged.lost, 0, offers.n)
+        found = _Found(offers.draws.F[every, best], judged.measures[every, best], judged.lost, last)
+        for n in (SOME_DRAWS, SECOND_DRAWS):
+            lost = found.lost
+            if len(lost) and offers.n < SECOND_DRAWS:
+                more = asked.more(lost, n)
+                judged = self._judged(more)
+                best, rows = judged.best, np.arange(len(lost))
+                found.F[lost] = more.draws.F[rows, best]
+                found.measures[lost] = judged.measures[rows, best]
+                found = replace(found, lost=lost[judged.lost], last=more.take(judged.lost, 0, n))
         return found
 
     def _finished(self, asked: _Request, found: _Found, others: Array | None = None) -> Array:
@@ -330,7 +329,6 @@ class DensityMethod(VerifiedMethod):
             rows, measures = everything[person, place], known[person, place]
             everything[person, place] = self._closer(F, rows, asked.safety, mine, measures)
         if len(found.lost):
-            assert found.last is not None
             everything[found.lost, 0] = self._best(self._with_retrieved(found.last))
         return everything
 
@@ -560,7 +558,7 @@ class _Found:
     F: Array  # (N, d)
     measures: Array  # (N, 5) the verifier's
     lost: np.ndarray  # people of whose draws none is good enough ...
-    last: Offers | None = None  # ... and the draws that a search for them starts from
+    last: Offers  # ... and the draws that a search for them starts from
 
 
 @dataclass(frozen=True)
@@ -606,11 +604,11 @@ class _Request:
             return self.ahead.take(self.everybody, 0, self.n_first)
         return self._draw(self.everybody, self.options)
 
-    def more(self, rows: np.ndarray) -> Offers:
-        """Return SECOND_DRAWS more draws of some people."""
+    def more(self, rows: np.ndarray, n: int) -> Offers:
+        """Return n more draws of some people; asked for again, they are the same."""
         if self.ahead is not None:
-            return self.ahead.take(rows, self.n_first, self.n_first + SECOND_DRAWS)
-        other = {"n_draws": SECOND_DRAWS, "temperature": SECOND_TEMPERATURE}
+            return self.ahead.take(rows, self.n_first, self.n_first + n)
+        other = {"n_draws": n, "temperature": SECOND_TEMPERATURE}
         return self._draw(rows, {**self.options, **other}, first=self.n_first)
 
     def drawn(self, n: int) -> Offers:
