@@ -184,7 +184,7 @@ def witnesses(case: Case) -> Witnesses:
     >>> sorted(found.retrained)  # doctest: +SKIP
     ['architecture', 'bootstrap', 'seed']
     """
-    cost = Cost(case.encoder)
+    cost = Cost(case.encoder, protocol=True)
     accepted = np.unique(case.judge_rows[case.judge.valid(case.judge_rows)], axis=0)
     out_of_fold = CrossFittedJudge(
         case.seed, balanced=True, min_leaf=1, calibrated=True, copies_together=True
@@ -454,7 +454,7 @@ def ceiling(case: Case) -> pd.DataFrame:
     F = case.encoder.features(case.people)
     F_plus = F.copy()
     for rows, members, costs in cost_blocks(
-        case.encoder.from_features(F), F, targets, rules, Cost(case.encoder)
+        case.encoder.from_features(F), F, targets, rules, Cost(case.encoder, protocol=True)
     ):
         best, place = costs.min(dim=1)
         found = np.isfinite(best.numpy())

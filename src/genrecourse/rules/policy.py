@@ -3,6 +3,7 @@
     schema = "schema.json"              # optional: where the features come from; else the table
     unlisted = "immutable"              # optional: the role of features not named here; else as
                                         # the schema has them, mutable if it comes from the table
+    cost = "quantile"                   # optional: how changes of numbers are paid; else "range"
 
     [decision]
     target = "credit"                   # the column with the outcome
@@ -50,7 +51,7 @@ from genrecourse.rules.requests import request_book
 from genrecourse.rules.roles import protected_used_by
 from genrecourse.rules.stated import PersonalRules, read_rules
 from genrecourse.table.encoding import TableEncoder
-from genrecourse.table.schema import Feature, Level, Schema
+from genrecourse.table.schema import CostScale, Feature, Level, Schema
 from genrecourse.table.validation import validated
 
 SHARED = 50  # an immutable feature with more values is matched by bin
@@ -152,6 +153,7 @@ class FeaturePolicy(_Part):
     direction: Literal["any", "increase", "decrease"] | None = None
     max_step: float | None = Field(None, gt=0)
     cost_weight: float | None = Field(None, gt=0, allow_inf_nan=False)
+    cost: CostScale | None = None
 
     def stated(self) -> dict[str, Any]:
         return self.model_dump(exclude_unset=True)
@@ -166,6 +168,7 @@ class PolicyTables(_Part):
 
     schema_file: str | None = Field(None, alias="schema")
     unlisted: Literal["mutable", "immutable"] | None = None
+    cost: CostScale | None = None  # of every number whose own table states no other
     decision: PolicyDecision = PolicyDecision()
     features: dict[str, FeaturePolicy] = {}
     rules: Rules = Rules()
@@ -266,18 +269,22 @@ class Policy:
         return Schema.infer(X) if file is None else Schema.load(self.folder / file)
 
     def _applied(self, schema: Schema, feature: Feature) -> Schema:
-        own = self.stated.features.get(feature.name)
-        if own is None:
-            role = self.stated.unlisted
-            return schema if role is None else schema.with_feature(feature.name, role=role)
-        changes = own.stated()
-        if changes.get("kind") == "category":  # what `Schema.infer` found is about numbers
-            changes = {"range": None, "decimals": None, **changes}
+        kind = self._kind_of(feature)
+        changes = self._stated_of(feature.name, kind)
+        if not changes:
+            return schema
+        if kind == "category" and not feature.is_category:  # `Schema.infer` found a number
+            changes = {"range": None, "decimals": None, "cost": "range", **changes}
         try:
             return schema.with_feature(feature.name, **changes)
         except UserError as error:
             mistake = str(error).removeprefix("schema: ")
             raise UserError(f"{self.name}: 'features.{feature.name}': {mistake}") from None
+
+    def _kind_of(self, feature: Feature) -> str:
+        """Return the kind of a feature under this policy."""
+        own = self.stated.features.get(feature.name)
+        return feature.kind if own is None or own.kind is None else own.kind
 
     def classifier(self, model: Any = None) -> Classifier:
         """Return the model with the policy's outcome and cutoff; None: a model to be trained."""
@@ -349,19 +356,20 @@ class Policy:
     def _differences(self, fitted: Schema) -> list[str]:
         found = []
         for feature in fitted:
-            for field, value in self._stated_of(feature.name).items():
+            for field, value in self._stated_of(feature.name, feature.kind).items():
                 has = getattr(feature, field)
                 if has != value:
                     found.append(f"'{feature.name}' had the {field} {has!r}, not {value!r}")
         unknown = [name for name in self.stated.features if name not in fitted.names]
         return found + [f"'{name}' was no feature" for name in unknown]
 
-    def _stated_of(self, name: str) -> dict[str, Any]:
-        """Return the fields of a feature that the policy states."""
+    def _stated_of(self, name: str, kind: str | None = None) -> dict[str, Any]:
+        """Return the fields of a feature that the policy states; kind: number or category."""
         own, unlisted = self.stated.features.get(name), self.stated.unlisted
+        for_all = {"cost": self.stated.cost} if kind == "number" and self.stated.cost else {}
         if own is not None:
-            return own.stated()
-        return {} if unlisted is None else {"role": unlisted}
+            return for_all | own.stated()
+        return for_all | ({} if unlisted is None else {"role": unlisted})
 
     def _no_longer_stated(self, before: Policy | None) -> list[str]:
         """Return what the policy of the fit states about features and this one does not."""
@@ -378,6 +386,8 @@ class Policy:
             roles = (before.stated.unlisted, self.stated.unlisted)
             was, now = (f"'{role}'" if role else "as the table has it" for role in roles)
             found.append(f"unlisted features were {was}, not {now}")
+        if before.stated.cost is not None and self.stated.cost is None:
+            found.append(f"{before.name} stated the cost '{before.stated.cost}', this policy none")
         return found
 
     def _check_decision(self, h: Classifier) -> None:
