@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from genrecourse.advice.service import Service, read_policy
+from genrecourse.advice.service import Service
 from genrecourse.errors import UserError, did_you_mean, own_warnings
 from genrecourse.methods import METHODS
 from genrecourse.model.classifier import Classifier
+from genrecourse.rules.policy import read_policy
 from genrecourse.table.schema import Schema, check_table, plain
 from genrecourse.table.table_files import read_table
 
@@ -77,7 +78,7 @@ class LearningTask:
             method.set_params(progress=progress)
         with own_warnings() as notes:
             method.fit(self.X, self.y)
-        method.policy_ = self.policy
+        method = method if self.policy is None else self.policy.applied_to(method)
         accepted = method.classifier_.accepts(self.X[method.schema_.names])
         training = method.fit_report_.get("training", {})
         interrupted = training.get("ended") == "interrupted"

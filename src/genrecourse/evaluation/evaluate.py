@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.data.datasets import Dataset, load_dataset
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, rejections_expected
 from genrecourse.evaluation.gold import GoldJudge, TrueJudge, Witnesses
 from genrecourse.evaluation.metrics import METRICS, Outcome
 from genrecourse.genre.pairs import cost_blocks
@@ -349,7 +349,8 @@ def evaluate(
         took["fit_seconds"] = (time.perf_counter() - started, len(case.X))
     _check_same_h(method.classifier_, case, type(method).__name__)
     started = time.perf_counter()
-    X_plus = method.recourse(case.people)
+    with rejections_expected():
+        X_plus = method.recourse(case.people)
     took["row_seconds"] = ((time.perf_counter() - started) / len(X_plus), len(X_plus))
     log_prob = None
     if isinstance(method, HasDensity):

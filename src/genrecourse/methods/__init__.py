@@ -9,9 +9,11 @@ from genrecourse.errors import UserError
 from genrecourse.methods.presets import PAPER_SETTINGS
 from genrecourse.methods.registry import Listed, Registry
 from genrecourse.model import artifact
+from genrecourse.rules.policy import read_policy
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
+    from genrecourse.rules.policy import Policy
 
 # refining and retrieval look for the cheapest x_plus whatever lam is: without them lam decides
 ANY_LAM = {"lam": "any", "select": "likelihood", "refine": False, "retrieve": False}
@@ -49,10 +51,17 @@ METHODS = Registry(
 )
 
 
-def load(folder: str | os.PathLike[str], classifier: Any = None) -> Method:
+def load(
+    folder: str | os.PathLike[str],
+    classifier: Any = None,
+    policy: Policy | str | os.PathLike[str] | None = None,
+) -> Method:
     """Return the method that was saved to a folder. Nothing in the folder is run.
 
+    The policy that it was saved with is in force: its rules and its promise hold in every verb.
+
     classifier: the model that the method was fitted around; needed unless it is the library's own.
+    policy: another policy, or its file, to be in force instead; it must state the same features.
 
     >>> import tempfile
     >>> from genrecourse.evaluation.checks import example_score, make_example
@@ -63,6 +72,11 @@ def load(folder: str | os.PathLike[str], classifier: Any = None) -> Method:
     ...     type(load(f"{folder}/model", example_score)).__name__
     'NearestNeighbour'
     """
+    method = _restored(folder, classifier)
+    return method if policy is None else read_policy(policy).applied_to(method)
+
+
+def _restored(folder: str | os.PathLike[str], classifier: Any) -> Method:
     meta, arrays = artifact.read(folder)
     known = METHODS.class_names()
     name = str(meta.get("method")) if isinstance(meta, dict) else "?"
@@ -73,7 +87,7 @@ def load(folder: str | os.PathLike[str], classifier: Any = None) -> Method:
         )
     try:
         maker = METHODS[known[name]]
-        return getattr(maker, "func", maker).restored(meta, arrays, classifier)
+        method: Method = getattr(maker, "func", maker).restored(meta, arrays, classifier)
     except UserError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as e:
@@ -83,3 +97,4 @@ def load(folder: str | os.PathLike[str], classifier: Any = None) -> Method:
             f"({type(e).__name__}: {artifact.short(e)}); load it with the genrecourse that saved "
             "it, or fit and save again"
         ) from e
+    return method

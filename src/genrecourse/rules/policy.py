@@ -31,12 +31,13 @@ and with a fitted method also whom each rule leaves without a plan.
 
 from __future__ import annotations
 
+import copy
 import os
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -92,12 +93,13 @@ class FittedMethod(Protocol):
     def classifier_(self) -> Classifier:
         """The classifier h, fitted."""
 
-    @property
-    def policy_(self) -> Policy | None:
-        """The policy that it was fitted under, if any."""
+    policy_: Policy | None  # the policy in force, if any
 
-    def plans(self, X: pd.DataFrame, **request: Any) -> Sequence[_Plan]:
-        """Return one plan for each row of X; request: as `Policy.request` returns it."""
+    def plans(self, X: pd.DataFrame) -> Sequence[_Plan]:
+        """Return one plan for each row of X under the policy in force."""
+
+
+M = TypeVar("M", bound=FittedMethod)
 
 
 # ---- the tables of the file------------------------------------------------------------------
@@ -340,6 +342,40 @@ class Policy:
             return table, None
         return table.drop(columns=self.target), table[self.target]
 
+    def applied_to(self, method: M) -> M:
+        """Return a copy of a fitted method on which this policy is in force, instead of its own.
+
+        The method itself stays as it is, and both share what was learned. Rules of requests and the
+        promise may differ from those of the policy that the method was fitted under. A policy that
+        states other features is refused, because it needs another fit.
+
+        >>> from genrecourse import NearestNeighbour
+        >>> X = pd.DataFrame({"income": range(80), "debt": range(80)})
+        >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80).fit(X)
+        >>> locked = Policy.of(rules={"lock": ["debt"]}).applied_to(method)
+        >>> [each.changes[0].feature.name for each in locked.plans(X.head(1))]
+        ['income']
+        >>> method.policy_ is None
+        True
+        """
+        self.check_fitted(method)
+        ruled = copy.copy(method)
+        ruled.policy_ = self
+        return ruled
+
+    def without_rules(self) -> Policy:
+        """Return a policy that says the same about features and decision, and asks nothing more.
+
+        It has neither rules nor a promise: `policy.without_rules().applied_to(method)` is a method
+        as it was fitted.
+
+        >>> Policy.of(rules={"max_changes": 2}, decision={"promise": 0.9}).without_rules().request
+        {}
+        """
+        decision = self.stated.decision.model_copy(update={"promise": None})
+        stated = self.stated.model_copy(update={"rules": Rules(), "decision": decision})
+        return replace(self, stated=stated, name=f"{self.name} without its rules")
+
     def check_fitted(self, method: FittedMethod) -> None:
         """Raise a UserError if a method was fitted under a policy with other features.
 
@@ -434,7 +470,7 @@ class Policy:
             remarks.append("no feature is mutable, so there can be no plan")
         if method is not None:
             remarks += _lint_use(method.classifier_, schema, X)
-            remarks += [] if refused else self._lint_plans(method, X)
+            remarks += [] if refused else self._lint_plans(self.applied_to(method), X)
         return remarks + refused
 
     def refused(self, X: pd.DataFrame, method: FittedMethod | None = None) -> list[str]:
@@ -492,7 +528,7 @@ class Policy:
         if len(rejected) == 0:
             return ["the model rejects none of these rows, so no plan was tried"]
         some = rejected[np.linspace(0, len(rejected) - 1, min(len(rejected), TRIED)).astype(int)]
-        plans = method.plans(X.iloc[some], **self.request)
+        plans = method.plans(X.iloc[some])
         lost = [plan for plan in plans if plan.status != "ok"]
         if not lost:
             return []
@@ -590,6 +626,16 @@ def _lint_relations(texts: Iterable[str], schema: Schema, X: pd.DataFrame) -> It
 def _lint_use(h: Classifier, schema: Schema, X: pd.DataFrame) -> Iterable[str]:
     for use in protected_used_by(h, schema, X[schema.names]):
         yield f"{use.sentence}, and it is protected"
+
+
+def read_policy(policy: Policy | str | os.PathLike[str]) -> Policy:
+    """Return a policy as it is, or the one in a file.
+
+    >>> policy = Policy.of(rules={"max_changes": 2})
+    >>> read_policy(policy) is policy
+    True
+    """
+    return policy if isinstance(policy, Policy) else Policy.read(policy)
 
 
 def rules_in_force(policy: Policy | None, rules: Any) -> Any:
