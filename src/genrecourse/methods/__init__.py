@@ -9,7 +9,6 @@ from genrecourse.errors import UserError
 from genrecourse.methods.presets import PAPER_SETTINGS
 from genrecourse.methods.registry import Listed, Registry
 from genrecourse.model import artifact
-from genrecourse.rules.policy import read_policy
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
@@ -72,11 +71,6 @@ def load(
     ...     type(load(f"{folder}/model", example_score)).__name__
     'NearestNeighbour'
     """
-    method = _restored(folder, classifier)
-    return method if policy is None else read_policy(policy).applied_to(method)
-
-
-def _restored(folder: str | os.PathLike[str], classifier: Any) -> Method:
     meta, arrays = artifact.read(folder)
     known = METHODS.class_names()
     name = str(meta.get("method")) if isinstance(meta, dict) else "?"
@@ -87,7 +81,7 @@ def _restored(folder: str | os.PathLike[str], classifier: Any) -> Method:
         )
     try:
         maker = METHODS[known[name]]
-        method: Method = getattr(maker, "func", maker).restored(meta, arrays, classifier)
+        return getattr(maker, "func", maker).restored(meta, arrays, classifier, policy)
     except UserError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as e:
@@ -97,4 +91,3 @@ def _restored(folder: str | os.PathLike[str], classifier: Any) -> Method:
             f"({type(e).__name__}: {artifact.short(e)}); load it with the genrecourse that saved "
             "it, or fit and save again"
         ) from e
-    return method

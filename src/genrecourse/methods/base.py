@@ -26,7 +26,7 @@ from genrecourse.model.settings import check_safety
 from genrecourse.planning.planner import Plannable
 from genrecourse.planning.proposer import PlanningData, Proposals
 from genrecourse.rules.book import split_by_rules
-from genrecourse.rules.policy import Policy, rules_in_force
+from genrecourse.rules.policy import Policy, read_policy, rules_in_force
 from genrecourse.rules.problem import People, Problem, TrainingRows
 from genrecourse.rules.roles import protected_used_by
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
@@ -253,8 +253,17 @@ class Method(Plannable, BaseEstimator, ABC):
         artifact.write(folder, meta, arrays)
 
     @classmethod
-    def restored(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray], classifier: Any) -> Self:
-        """Return the method that `save` was called on, from what `artifact.read` returns."""
+    def restored(
+        cls,
+        meta: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        classifier: Any,
+        policy: Policy | str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Return the method that `save` was called on, from what `artifact.read` returns.
+
+        policy: another policy than the one in the file; see `load`.
+        """
         schema = artifact.unpack_schema(meta["schema"])
         encoder = artifact.unpack_encoder(meta["encoder"])
         probe = artifact.unpack_table(meta["probe"]["rows"])
@@ -271,7 +280,7 @@ class Method(Plannable, BaseEstimator, ABC):
         method.policy_ = Policy.unpack(meta["policy"]) if meta.get("policy") else None
         method._restore(unpack(meta["state"]), artifact.within("state", arrays))
         method.fitted_ = True
-        return method
+        return method if policy is None else read_policy(policy).applied_to(method)
 
     def kept_rows(self) -> Array | None:
         """Return (n, D) training rows of accepted people that a model file holds, or None.
