@@ -63,7 +63,7 @@ def test_it_says_how_many_of_how_many_and_what_to_do() -> None:
     )
     assert warning.filename == __file__
     assert list(X_plus.columns) == ["income"]
-    assert asked.rows == [50, 11]  # once about everybody, once about the rejected
+    assert asked.rows == [50, 1]  # once about everybody, and about the one row that is new
 
 
 @pytest.mark.filterwarnings("error")

@@ -199,7 +199,7 @@ class Method(Plannable, BaseEstimator, ABC):
         if status:
             column = _assessed(self, people, problem.read(X_plus), compiled)["status"]
             return X_plus.assign(status=column.to_numpy())
-        _warn_if_rejected(self, X_plus.iloc[rejected], Z_plus[rejected])
+        _warn_if_rejected(self, Z[rejected], X_plus.iloc[rejected], Z_plus[rejected])
         return X_plus
 
     def assess(self, X: pd.DataFrame, X_plus: pd.DataFrame, rules: Any = None) -> pd.DataFrame:
@@ -345,13 +345,18 @@ def _check_room(where: str, X: pd.DataFrame) -> None:
         )
 
 
-def _warn_if_rejected(method: Method, X_plus: pd.DataFrame, Z_plus: Array) -> None:
-    """Warn if h rejects some of these x_plus of people whom it rejected."""
-    if len(X_plus) == 0:
-        return
-    h, problem = method.classifier_, method.problem_
-    scores = h.score_rows(X_plus[problem.schema.names], Z_plus, problem.encoder)
-    left = int((scores <= h.cutoff).sum())
+def _warn_if_rejected(method: Method, Z: Array, X_plus: pd.DataFrame, Z_plus: Array) -> None:
+    """Warn if h rejects some of these x_plus of people Z whom it rejected.
+
+    h is asked once about equal rows, and not about people who stay as they are.
+    """
+    moved = np.flatnonzero((Z_plus != Z).any(axis=1))
+    left = len(Z) - len(moved)
+    if len(moved):
+        _, first, count = np.unique(Z_plus[moved], axis=0, return_index=True, return_counts=True)
+        some, h, problem = moved[first], method.classifier_, method.problem_
+        table = X_plus[problem.schema.names].iloc[some]
+        left += int(count[h.score_rows(table, Z_plus[some], problem.encoder) <= h.cutoff].sum())
     if left:
         warnings.warn(
             f"{type(method).__name__}.recourse: h still rejects {left:,} of the "
