@@ -27,7 +27,7 @@ class Quantiles:
 
     >>> scale = Quantiles.of(np.array([0.0, 0.0, 0.0, 1.0]))
     >>> scale(np.array([-5.0, 0.0, 0.5, 1.0, 5.0]))
-    array([0.    , 0.375 , 0.625 , 0.875 , 1.    ])
+    array([0.   , 0.375, 0.625, 0.875, 1.   ])
     """
 
     values: tuple[float, ...]

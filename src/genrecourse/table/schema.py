@@ -616,7 +616,7 @@ def usual_gap(values: np.ndarray) -> float:
     because most people share one of them.
 
     >>> usual_gap(np.array([0.0, 0.0, 0.0, 1.0, 100.0]))
-    99.5
+    99.0
     """
     # as many values as a plot could show, evenly by rank, with the ends: all pairs of them are few
     some = np.sort(values)[np.linspace(0, len(values) - 1, min(len(values), 500)).astype(int)]
