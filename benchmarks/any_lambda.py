@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from genrecourse.data.datasets import DATASETS
+from genrecourse.errors import rejections_expected
 from genrecourse.evaluation.evaluate import Case, make_case, measure
 from genrecourse.methods.genre import GenRe, Training
 
@@ -56,7 +57,8 @@ def fit(case: Case, lam: Any, steps: int | None) -> tuple[GenRe, float]:
 
 def figures(case: Case, method: GenRe, lam: float) -> dict[str, float]:
     """Of what is selected: cost, soft validity, LOF; and the mean cost of every draw."""
-    X_plus = method.recourse(case.people, lam=lam)
+    with rejections_expected():
+        X_plus = method.recourse(case.people, lam=lam)
     values = measure(case, X_plus)
     return {
         "cost": float(values["cost"].mean()),

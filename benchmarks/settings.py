@@ -34,6 +34,7 @@ from rich.console import Console
 from rich.table import Table
 
 from genrecourse import METHODS, Policy, Rules
+from genrecourse.errors import rejections_expected
 from genrecourse.evaluation.evaluate import Case, make_case, measure, with_schema
 from genrecourse.genre.targets import make_targets, match_codes
 from genrecourse.methods.base import Method
@@ -131,7 +132,8 @@ def scores(question: Question, method: Method, effort: str | None) -> np.ndarray
     case, request = question.case, dict(question.request)
     if effort:
         request["effort"] = effort
-    X_plus = method.recourse(case.people, **request)
+    with rejections_expected():
+        X_plus = method.recourse(case.people, **request)
     rules = {"rules": request["rules"]} if "rules" in request else {}
     ok = (method.assess(case.people, X_plus, **rules)["status"] == "ok").to_numpy()
     return np.where(ok, np.nan_to_num(measure(case, X_plus)["score"]), 0.0)

@@ -42,6 +42,26 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     return f" (did you mean '{by_case[close[0]]}'?)" if close else ""
 
 
+class StillRejected(UserWarning):
+    """The warning of `recourse` about rows that h still rejects.
+
+    >>> issubclass(StillRejected, UserWarning)
+    True
+    """
+
+
+@contextmanager
+def rejections_expected() -> Iterator[None]:
+    """Silence `StillRejected`, where code measures itself how many rows h accepts.
+
+    >>> with rejections_expected():
+    ...     warnings.warn("no line is printed", StillRejected)
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StillRejected)
+        yield
+
+
 def counted(n: int, what: str) -> str:
     """Return a count with its noun in the singular or plural.
 

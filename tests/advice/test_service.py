@@ -119,6 +119,19 @@ def test_a_file_and_a_table_give_the_same_model(free: Service) -> None:
     assert any("'age'" in each for each in task.warnings)  # only time changes it
 
 
+def test_the_cost_of_a_task_is_that_of_all_numbers() -> None:
+    about = {"target": "verdict", "favourable": "good", **FIT}
+    schema = prepare(TABLE, cost="quantile", **about).method.schema
+    assert schema is not None
+    assert {f.cost for f in schema if not f.is_category} == {"quantile"}
+    again = prepare(TABLE, schema=schema, **about).method.schema
+    assert again == schema
+    with pytest.raises(UserError, match="must be 'range' or 'quantile'"):
+        prepare(TABLE, cost="people", **about)
+    with pytest.raises(UserError, match="with a policy, leave out cost"):
+        prepare(TABLE, policy=Policy.of(decision={"target": "verdict"}), cost="range", **FIT)
+
+
 def test_a_schema_that_is_given_is_kept_and_not_warned_about() -> None:
     schema = Schema.infer(TABLE[["income", "debt", "age", "home"]], immutable=["age"])
     schema.save("schema.json")

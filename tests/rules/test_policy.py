@@ -107,6 +107,40 @@ def test_a_schema_file_is_the_ground_it_stands_on(file: Path) -> None:
     assert Policy.read(file.absolute()).schema(X)["town"].role == "immutable"
 
 
+def test_it_states_how_changes_of_numbers_are_paid() -> None:
+    policy = Policy.of(
+        cost="quantile", unlisted="immutable", features={"debt": {"cost": "range"}, "income": {}}
+    )
+    schema = policy.schema(X)
+    assert {f.name: f.cost for f in schema if not f.is_category} == {
+        "income": "quantile", "debt": "range", "age": "quantile", "ratio": "quantile",
+    }  # fmt: skip
+    assert {f.cost for f in schema if f.is_category} == {"range"}
+    assert {f.name for f in schema if f.role == "mutable"} == {"income", "debt"}
+    made = policy.schema(X, base=Schema.infer(X, cost="quantile"))
+    assert made["debt"].cost == "range"
+    levels = tuple(sorted(X["age"].unique().tolist()))
+    text = Policy.of(
+        cost="quantile", features={"age": {"kind": "category", "categories": levels}}
+    ).schema(X)
+    assert (text["age"].cost, text["income"].cost) == ("range", "quantile")
+    with pytest.raises(UserError, match="'cost'"):
+        Policy.of(cost="people")
+
+
+def test_another_cost_needs_another_fit() -> None:
+    stated = {"cost": "quantile"}
+    policy = Policy.of(**stated)
+    method = NearestNeighbour(h, policy.schema(X)).fit(X)
+    policy.check_fitted(method)
+    Policy.of(cost="quantile", rules={"max_changes": 1}).check_fitted(method)
+    with pytest.raises(UserError, match="'income' had the cost 'quantile', not 'range'"):
+        Policy.of(cost="range").check_fitted(method)
+    method = policy.applied_to(method)
+    with pytest.raises(UserError, match="stated the cost 'quantile', this policy none"):
+        Policy.of().check_fitted(method)
+
+
 def test_a_number_can_be_a_category() -> None:
     said = {"kind": "category", "categories": [20, 21, 22, 23, 24], "ordered": True}
     feature = Policy.of(features={"age": said}).schema(X)["age"]

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from genrecourse.advice.service import Service, read_policy
+from genrecourse.advice.service import Service
 from genrecourse.errors import UserError, did_you_mean, own_warnings
 from genrecourse.methods import METHODS
 from genrecourse.model.classifier import Classifier
+from genrecourse.rules.policy import read_policy
 from genrecourse.table.schema import Schema, check_table, plain
 from genrecourse.table.table_files import read_table
 
@@ -77,7 +78,7 @@ class LearningTask:
             method.set_params(progress=progress)
         with own_warnings() as notes:
             method.fit(self.X, self.y)
-        method.policy_ = self.policy
+        method = method if self.policy is None else self.policy.applied_to(method)
         accepted = method.classifier_.accepts(self.X[method.schema_.names])
         training = method.fit_report_.get("training", {})
         interrupted = training.get("ended") == "interrupted"
@@ -98,6 +99,7 @@ def prepare(
     schema: Schema | str | os.PathLike[str] | None = None,
     policy: Policy | str | os.PathLike[str] | None = None,
     immutable: str | Sequence[str] = (),
+    cost: str | None = None,
     drop: str | Sequence[str] = (),
     classifier: Any = None,
     cutoff: float | None = None,
@@ -111,10 +113,12 @@ def prepare(
     target: the column with the outcome; None: the one that the policy names.
     favourable: one outcome or several, as values or as text; none: 1 of {0, 1}.
     immutable, drop: columns that nobody can change, and columns to leave out.
+    cost: how a change of any number is paid (`Schema.with_cost`); None: as the schema says.
     classifier: the user's own model, fitted; None: a model is learned from the outcomes.
     cutoff, score_range: of the model's scores; None: 0.5, and (0, 1).
 
-    A policy states favourable, schema, immutable, cutoff and score_range itself; leave them out.
+    A policy states favourable, schema, immutable, cost, cutoff and score_range itself; leave them
+    out.
 
     >>> table = pd.DataFrame({"income": range(80), "age": [30, 50] * 40, "ok": ["no", "yes"] * 40})
     >>> task = prepare(table, target="ok", favourable="yes", immutable="age", method="nnr")
@@ -125,8 +129,8 @@ def prepare(
     favourable, immutable, drop = map(_listed, (favourable, immutable, drop))
     known_policy = None if policy is None else read_policy(policy)
     if known_policy is not None:
-        stated = (favourable, schema, immutable, cutoff, score_range)
-        names = ("favourable", "schema", "immutable", "cutoff", "score_range")
+        stated = (favourable, schema, immutable, cost, cutoff, score_range)
+        names = ("favourable", "schema", "immutable", "cost", "cutoff", "score_range")
         _refuse_stated(dict(zip(names, stated, strict=True)))
     given = Schema.load(Path(schema)) if isinstance(schema, str | os.PathLike) else schema
     whole = _table(table, given)
@@ -136,6 +140,7 @@ def prepare(
     found = known_policy.schema(X) if known_policy else given or Schema.infer(X)
     for name in immutable:
         found = found.with_feature(name, role="immutable")
+    found = found if cost is None else found.with_cost(cost)
     warnings: list[str] = []
     if given is None:  # a schema that was given has been looked at
         warnings = known_policy.lint(X) if known_policy else found.lint(X)

@@ -10,7 +10,6 @@ The policy that a model was saved with is in force for every call.
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from genrecourse.auditing import Audit, audit
 from genrecourse.errors import UserError
 from genrecourse.methods import load
 from genrecourse.planning.plans import Plan, Plans
-from genrecourse.rules.policy import Policy
+from genrecourse.rules.policy import Policy, read_policy
 from genrecourse.table.schema import Schema, check_table
 from genrecourse.table.table_files import read_table
 
@@ -66,8 +65,7 @@ class Service:
         classifier: the model that the method was fitted around, if it is not the library's own.
         policy: another policy, or its file, to use instead; it must agree with what was fitted.
         """
-        service = cls(load(folder, classifier))
-        return service if policy is None else service.under(policy)
+        return cls(load(folder, classifier, policy))
 
     def under(self, policy: Policy | str | os.PathLike[str]) -> Service:
         """Return this service under another policy; this one stays under its own.
@@ -75,11 +73,7 @@ class Service:
         Rules of requests and the promise may differ from those of the policy that the model was
         fitted under. A policy with other features is refused, because it needs another fit.
         """
-        policy = read_policy(policy)
-        policy.check_fitted(self.method)
-        method = copy.copy(self.method)
-        method.policy_ = policy
-        return Service(method)
+        return Service(read_policy(policy).applied_to(self.method))
 
     @property
     def policy(self) -> Policy | None:
@@ -181,13 +175,3 @@ class Service:
             plans = read_plans(plans, like=self.method.problem_.like)
         check_same_columns(plans, self.schema)
         return recheck(plans, self.method.classifier_)
-
-
-def read_policy(policy: Policy | str | os.PathLike[str]) -> Policy:
-    """Return a policy as it is, or the one in a file.
-
-    >>> policy = Policy.of(rules={"max_changes": 2})
-    >>> read_policy(policy) is policy
-    True
-    """
-    return policy if isinstance(policy, Policy) else Policy.read(policy)

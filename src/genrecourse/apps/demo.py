@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from genrecourse.data.datasets import DATASETS, EMBEDDED
-from genrecourse.errors import own_warnings
+from genrecourse.errors import own_warnings, rejections_expected
 from genrecourse.evaluation.evaluate import Case, make_case, measure, summarise, with_schema
 from genrecourse.methods import METHODS
 from genrecourse.reports.console import panel
@@ -64,7 +64,7 @@ def run_demo(
     console.print()
     for i, plan in enumerate(plans):
         console.print(panel(case.schema, case.people.iloc[i], plan))
-    with _step(console, "the scores of GenRe and of nearest neighbours"):
+    with _step(console, "the scores of GenRe and of nearest neighbours"), rejections_expected():
         scores = _scores(case, policy, method.recourse(case.people, rules=policy.rules))
     console.print(Padding(_score_table(scores), (1, 0)))
     console.print(Text(f"n: people. {SCORES_NOTE}\n", style="dim"))

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.data.datasets import Dataset, load_dataset
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, rejections_expected
 from genrecourse.evaluation.gold import GoldJudge, TrueJudge, Witnesses
 from genrecourse.evaluation.metrics import METRICS, Outcome
 from genrecourse.genre.pairs import cost_blocks
@@ -184,7 +184,7 @@ def witnesses(case: Case) -> Witnesses:
     >>> sorted(found.retrained)  # doctest: +SKIP
     ['architecture', 'bootstrap', 'seed']
     """
-    cost = Cost(case.encoder)
+    cost = Cost(case.encoder, protocol=True)
     accepted = np.unique(case.judge_rows[case.judge.valid(case.judge_rows)], axis=0)
     out_of_fold = CrossFittedJudge(
         case.seed, balanced=True, min_leaf=1, calibrated=True, copies_together=True
@@ -349,7 +349,8 @@ def evaluate(
         took["fit_seconds"] = (time.perf_counter() - started, len(case.X))
     _check_same_h(method.classifier_, case, type(method).__name__)
     started = time.perf_counter()
-    X_plus = method.recourse(case.people)
+    with rejections_expected():
+        X_plus = method.recourse(case.people)
     took["row_seconds"] = ((time.perf_counter() - started) / len(X_plus), len(X_plus))
     log_prob = None
     if isinstance(method, HasDensity):
@@ -454,7 +455,7 @@ def ceiling(case: Case) -> pd.DataFrame:
     F = case.encoder.features(case.people)
     F_plus = F.copy()
     for rows, members, costs in cost_blocks(
-        case.encoder.from_features(F), F, targets, rules, Cost(case.encoder)
+        case.encoder.from_features(F), F, targets, rules, Cost(case.encoder, protocol=True)
     ):
         best, place = costs.min(dim=1)
         found = np.isfinite(best.numpy())

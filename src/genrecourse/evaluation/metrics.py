@@ -159,7 +159,7 @@ def cost(outcome: Outcome) -> Array:
     >>> cost(example_outcome()).round(2).tolist()
     [0.5, 1.05, nan]
     """
-    return _amount(outcome, Cost(outcome.encoder)(outcome.before, outcome.after))
+    return _amount(outcome, Cost(outcome.encoder, protocol=True)(outcome.before, outcome.after))
 
 
 def val(outcome: Outcome) -> Array:
@@ -590,7 +590,7 @@ def pairwise_cost(sets: PlanSets) -> Array:
     >>> pairwise_cost(example_sets()).round(2).tolist()
     [1.1, 0.0]
     """
-    price = Cost(sets.encoder)
+    price = Cost(sets.encoder, protocol=True)
     # F_plus is arbitrary where there is no plan: use x instead
     plans = np.where(sets.counts[..., None], sets.F_plus, sets.F[:, None, :])
     Z = [sets.encoder.from_features(plans[:, i]) for i in range(plans.shape[1])]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -48,6 +48,7 @@ class _Position:
     feature: int
     number: np.ndarray
     values: Array  # (k - 1,) all but x's own
+    standing: Array  # (k - 1,) the values on the scale on which a change is paid
     is_number: bool
     weight: float
 
@@ -136,12 +137,20 @@ class RecourseDensity:
         else:  # plain bins: keep is the way out of a dead end only
             allowed[:, -1] = ~allowed[:, :-1].any(axis=1)
         cost = np.zeros(allowed.shape, dtype=np.float32)
-        cost[:, :-1] = known.weight * (gap if known.is_number else ~same)
+        cost[:, :-1] = known.weight * (self._paid(known, own) if known.is_number else ~same)
         gone = np.isnan(own[:, 0])
         if gone.any():
             cost[gone, :-1] = known.weight  # supplying what was missing counts as a change
         values = np.concatenate([np.broadcast_to(known.values, gap.shape), own], axis=1)
         return Options(known.number, values, cost, allowed)
+
+    def _paid(self, known: _Position, own: Array) -> Array:
+        """(B, k - 1) how far each choice of a number is from x's own, as its cost measures it."""
+        return np.abs(known.standing - self.standing(known.feature, own))
+
+    def standing(self, feature: int, scaled: Any) -> Any:
+        """Return scaled values of a number on the scale on which its changes are paid."""
+        return self.rules.encoder.blocks[feature].standing(scaled)
 
     @cached_property
     def _positions(self) -> list[_Position]:
@@ -151,7 +160,8 @@ class RecourseDensity:
             real = np.flatnonzero(~np.isnan(values))
             number = np.append(real, self.bins.n_choices - 1)
             kind = bool(self.bins.is_number[t])
-            found.append(_Position(j, number, values[real], kind, float(self.weights[t])))
+            standing = self.standing(j, values[real])
+            found.append(_Position(j, number, values[real], standing, kind, float(self.weights[t])))
         return found
 
     # ---- training -----------------------------------------------------------------------------

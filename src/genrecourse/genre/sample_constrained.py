@@ -290,6 +290,10 @@ def _price(density: RecourseDensity, values: Tensor, x: Tensor) -> Tensor:
     """(B, m, K + 1) the cost of each choice to the last digit: a limit may be met exactly."""
     own = x[:, density.decoded][..., None]
     gap = (values - own).abs()
+    for t, j in enumerate(density.decoded.tolist()):
+        if density.bins.is_number[t]:
+            standing = [density.standing(j, part[:, t]) for part in (values, own)]
+            gap[:, t] = (standing[0] - standing[1]).abs()
     is_far = density.bins.is_number[:, None] & ~gap.isnan()
     moved = _moves(values, own[..., 0]).double()
     return density.weights.double()[:, None] * torch.where(is_far, gap, moved)

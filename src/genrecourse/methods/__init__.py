@@ -12,6 +12,7 @@ from genrecourse.model import artifact
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
+    from genrecourse.rules.policy import Policy
 
 # refining and retrieval look for the cheapest x_plus whatever lam is: without them lam decides
 ANY_LAM = {"lam": "any", "select": "likelihood", "refine": False, "retrieve": False}
@@ -49,10 +50,17 @@ METHODS = Registry(
 )
 
 
-def load(folder: str | os.PathLike[str], classifier: Any = None) -> Method:
+def load(
+    folder: str | os.PathLike[str],
+    classifier: Any = None,
+    policy: Policy | str | os.PathLike[str] | None = None,
+) -> Method:
     """Return the method that was saved to a folder. Nothing in the folder is run.
 
+    The policy that it was saved with is in force: its rules and its promise hold in every verb.
+
     classifier: the model that the method was fitted around; needed unless it is the library's own.
+    policy: another policy, or its file, to be in force instead; it must state the same features.
 
     >>> import tempfile
     >>> from genrecourse.evaluation.checks import example_score, make_example
@@ -73,7 +81,7 @@ def load(folder: str | os.PathLike[str], classifier: Any = None) -> Method:
         )
     try:
         maker = METHODS[known[name]]
-        return getattr(maker, "func", maker).restored(meta, arrays, classifier)
+        return getattr(maker, "func", maker).restored(meta, arrays, classifier, policy)
     except UserError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as e:

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from genrecourse.errors import UserError
+from genrecourse.errors import StillRejected, UserError, counted, stacklevel_of_caller
 from genrecourse.methods.params import pack_params, unpack_params
 from genrecourse.model import artifact
 from genrecourse.model.artifact import pack, unpack
@@ -26,14 +26,15 @@ from genrecourse.model.settings import check_safety
 from genrecourse.planning.planner import Plannable
 from genrecourse.planning.proposer import PlanningData, Proposals
 from genrecourse.rules.book import split_by_rules
-from genrecourse.rules.policy import Policy, rules_in_force
-from genrecourse.rules.problem import Problem, TrainingRows
+from genrecourse.rules.policy import Policy, read_policy, rules_in_force
+from genrecourse.rules.problem import People, Problem, TrainingRows
 from genrecourse.rules.roles import protected_used_by
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
 
 if TYPE_CHECKING:
+    from genrecourse.rules.book import RuleBook
     from genrecourse.trust.verifier import Verifier
 
 __all__ = [
@@ -84,6 +85,7 @@ class Method(Plannable, BaseEstimator, ABC):
 
     safety: float = 0.5
     fitted_: bool = False  # False also after a fit that failed halfway
+    policy_: Policy | None = None  # in force in every verb; see `Policy.applied_to`
     verifier_: Verifier | None = None
     fit_report_: Mapping[str, Any] = MappingProxyType({})  # how the fit went; empty: no report
 
@@ -138,7 +140,6 @@ class Method(Plannable, BaseEstimator, ABC):
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
         """Learn from a table. y: the outcomes in the data; None: h's own decisions are used."""
         self.fitted_ = False
-        self.policy_: Policy | None = None
         schema = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
         encoder = TableEncoder(schema).fit(X)
         X = X[schema.names]
@@ -148,6 +149,8 @@ class Method(Plannable, BaseEstimator, ABC):
         places = np.linspace(0, len(X) - 1, min(len(X), N_PROBES)).astype(int)
         self.problem_ = Problem.of(encoder, h, X.iloc[places].copy())
         self.schema_, self.classifier_ = schema, self.problem_.classifier
+        if self.policy_ is not None:  # fitted again: the policy stays in force
+            self.policy_.check_fitted(self)
         scores = self.classifier_.score(X)
         self._probe_scores = scores[places]
         if y is None:
@@ -166,19 +169,24 @@ class Method(Plannable, BaseEstimator, ABC):
         self.fitted_ = True
         return self
 
-    def recourse(self, X: pd.DataFrame, *, rules: Any = None, **options: Any) -> pd.DataFrame:
+    def recourse(
+        self, X: pd.DataFrame, *, rules: Any = None, status: bool = False, **options: Any
+    ) -> pd.DataFrame:
         """Return one row for each row of X, with the same index, columns and dtypes.
 
-        People whom h accepts are returned unchanged. The x_plus of the others may be invalid:
-        `assess` measures it. Invalid recourse is never encoded as NaN.
+        People whom h accepts are returned unchanged. The x_plus of the others may be one that h
+        still rejects: a warning counts them. Invalid recourse is never encoded as NaN.
 
-        rules: come on top of the schema's rules and of the policy in the model file (GenRe and
-        NearestNeighbour). options: of this call, for methods that have any (GenRe: `lam`,
-        `temperature`, `sigma`, `n_draws`, `safety`); None: as fitted.
+        rules: come on top of the schema's rules and of the policy in force (GenRe and
+        NearestNeighbour). status: add the column `status` of `assess` instead of the warning.
+        options: of this call, for methods that have any (GenRe: `lam`, `temperature`, `sigma`,
+        `n_draws`, `safety`); None: as fitted.
         """
         asked = options if rules is None else {**options, "rules": rules}
         self.check_ready("recourse", asked)
         problem, people = self.problem_, self.problem_.read(X)
+        if status:
+            _check_room(self._where("recourse"), X)
         compiled = problem.compile(rules_in_force(self.policy_, rules), people)
         Z, Z_plus, rejected = people.Z, people.Z.copy(), np.flatnonzero(people.rejected)
         for places, mine in split_by_rules(compiled, rejected):
@@ -187,7 +195,12 @@ class Method(Plannable, BaseEstimator, ABC):
             noise = KeyedNoise(self.random_state)
             found = self._recourse(shown_to(self, Z[rows]), noise, **options, **given)
             Z_plus[rows] = problem.legal(Z[rows], found, mine)
-        return problem.encoder.decode(Z_plus, like=X, F_like=people.F)
+        X_plus = problem.encoder.decode(Z_plus, like=X, F_like=people.F)
+        if status:
+            column = _assessed(self, people, problem.read(X_plus), compiled)["status"]
+            return X_plus.assign(status=column.to_numpy())
+        _warn_if_rejected(self, Z[rejected], X_plus.iloc[rejected], Z_plus[rejected])
+        return X_plus
 
     def assess(self, X: pd.DataFrame, X_plus: pd.DataFrame, rules: Any = None) -> pd.DataFrame:
         """Return what recourse did for each person: status, scores, cost, number of changes.
@@ -196,35 +209,24 @@ class Method(Plannable, BaseEstimator, ABC):
         `rule-broken`, `not-accepted`, or a reason that the method itself knows.
         """
         self.check_ready("assess", {})
-        problem = self.problem_
-        before, after = problem.read(X), problem.read(X_plus)
-        in_force = problem.compile(rules_in_force(self.policy_, rules), before) or problem.rules
-        reason = np.where(after.rejected, self._reason(before.Z), "ok")
-        reason = np.where(in_force.feasible(before.F, after.F), reason, "rule-broken")
-        changed = ~unchanged(before.F, after.F) & ~problem.rules.derived.mask
-        return pd.DataFrame(
-            {
-                "status": np.where(before.rejected, reason, "already-accepted"),
-                "score": before.score,
-                "score_plus": after.score,
-                "cost": problem.cost(before.Z, after.Z),
-                "changes": changed.sum(axis=1),
-            },
-            index=X.index,
-        )
+        before, after = self.problem_.read(X), self.problem_.read(X_plus)
+        compiled = self.problem_.compile(rules_in_force(self.policy_, rules), before)
+        return _assessed(self, before, after, compiled)
 
     # ---- model files -----------------------------------------------------------------------------
 
     def save(self, folder: str | os.PathLike[str], policy: Policy | None = None) -> None:
         """Write what was learned to a folder, as data: `genrecourse.load` reads it.
 
-        policy: the policy that it was fitted under. A loaded method keeps its rules in force.
+        policy: the policy to be in force once it is loaded; None: the one in force now.
 
         The folder holds training rows: 64 of them, and the rows that the method keeps (GenRe and
         nearest neighbours: up to 10,000 with their outcomes, for promises). A classifier that is
         not the library's own is not stored; give it again at load.
         """
         self.check_ready("save", {})
+        if policy is not None:
+            policy.check_fitted(self)
         policy = policy or self.policy_
         state, arrays = self._state()
         h, weights = artifact.pack_classifier(self.classifier_)
@@ -251,8 +253,17 @@ class Method(Plannable, BaseEstimator, ABC):
         artifact.write(folder, meta, arrays)
 
     @classmethod
-    def restored(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray], classifier: Any) -> Self:
-        """Return the method that `save` was called on, from what `artifact.read` returns."""
+    def restored(
+        cls,
+        meta: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        classifier: Any,
+        policy: Policy | str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Return the method that `save` was called on, from what `artifact.read` returns.
+
+        policy: another policy than the one in the file; see `load`.
+        """
         schema = artifact.unpack_schema(meta["schema"])
         encoder = artifact.unpack_encoder(meta["encoder"])
         probe = artifact.unpack_table(meta["probe"]["rows"])
@@ -269,7 +280,7 @@ class Method(Plannable, BaseEstimator, ABC):
         method.policy_ = Policy.unpack(meta["policy"]) if meta.get("policy") else None
         method._restore(unpack(meta["state"]), artifact.within("state", arrays))
         method.fitted_ = True
-        return method
+        return method if policy is None else read_policy(policy).applied_to(method)
 
     def kept_rows(self) -> Array | None:
         """Return (n, D) training rows of accepted people that a model file holds, or None.
@@ -300,6 +311,61 @@ class Method(Plannable, BaseEstimator, ABC):
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
+
+
+# ---- what recourse did ---------------------------------------------------------------------------
+
+
+def _assessed(
+    method: Method, before: People, after: People, compiled: RuleBook | None
+) -> pd.DataFrame:
+    """Return what `assess` returns. compiled: the rules of the policy and the request, if any."""
+    problem = method.problem_
+    in_force = compiled or problem.rules
+    reason = np.where(after.rejected, method._reason(before.Z), "ok")
+    reason = np.where(in_force.feasible(before.F, after.F), reason, "rule-broken")
+    changed = ~unchanged(before.F, after.F) & ~problem.rules.derived.mask
+    return pd.DataFrame(
+        {
+            "status": np.where(before.rejected, reason, "already-accepted"),
+            "score": before.score,
+            "score_plus": after.score,
+            "cost": problem.cost(before.Z, after.Z),
+            "changes": changed.sum(axis=1),
+        },
+        index=before.X.index,
+    )
+
+
+def _check_room(where: str, X: pd.DataFrame) -> None:
+    if "status" in X.columns:
+        raise UserError(
+            f"{where}: the table has a column 'status' of its own; use assess(X, recourse(X)) for "
+            "the status"
+        )
+
+
+def _warn_if_rejected(method: Method, Z: Array, X_plus: pd.DataFrame, Z_plus: Array) -> None:
+    """Warn if h rejects some of these x_plus of people Z whom it rejected.
+
+    h is asked once about equal rows, and not about people who stay as they are.
+    """
+    moved = np.flatnonzero((Z_plus != Z).any(axis=1))
+    left = len(Z) - len(moved)
+    if len(moved):
+        _, first, count = np.unique(Z_plus[moved], axis=0, return_index=True, return_counts=True)
+        some, h, problem = moved[first], method.classifier_, method.problem_
+        table = X_plus[problem.schema.names].iloc[some]
+        left += int(count[h.score_rows(table, Z_plus[some], problem.encoder) <= h.cutoff].sum())
+    if left:
+        warnings.warn(
+            f"{type(method).__name__}.recourse: h still rejects {left:,} of the "
+            f"{counted(len(X_plus), 'row')} that it rejected before; `plans` shows only changes "
+            "that h accepts, or why there are none, and recourse(X, status=True) says which rows "
+            "these are",
+            StillRejected,
+            stacklevel=stacklevel_of_caller(),
+        )
 
 
 # ---- fit -----------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from genrecourse.errors import UserError
 from genrecourse.model.classifier import MLP, Classifier
 from genrecourse.model.migrations import Arrays, migrate
 from genrecourse.table.encoding import Array, Block, TableEncoder
+from genrecourse.table.quantiles import Quantiles
 from genrecourse.table.schema import Schema, plain
 
 FORMAT = "genrecourse-model"
@@ -531,7 +532,7 @@ def pack_encoder(encoder: TableEncoder) -> dict[str, Any]:
         >>> packed["blocks"][0]["low"], packed["blocks"][0]["span"]
         (30.0, 11.0)
     """
-    blocks = [pack(asdict(block)) for block in encoder.blocks]
+    blocks = [pack(_block_fields(block)) for block in encoder.blocks]
     return {"schema": pack_schema(encoder.schema), "blocks": blocks}
 
 
@@ -545,8 +546,18 @@ def unpack_encoder(packed: dict[str, Any]) -> TableEncoder:
         array([[0.],
                [1.]])
     """
-    blocks = [Block(**unpack(block)) for block in packed["blocks"]]
+    blocks = [_block(**unpack(block)) for block in packed["blocks"]]
     return TableEncoder.from_blocks(unpack_schema(packed["schema"]), blocks)
+
+
+def _block_fields(block: Block) -> dict[str, Any]:
+    """Return a block's fields; without quantiles, if its cost needs none, as older files."""
+    fields = asdict(block)
+    return fields if block.quantiles else {k: v for k, v in fields.items() if k != "quantiles"}
+
+
+def _block(*, quantiles: dict[str, Any] | None = None, **fields: Any) -> Block:
+    return Block(**fields, quantiles=None if quantiles is None else Quantiles(**quantiles))
 
 
 def pack_classifier(h: Classifier) -> tuple[dict[str, Any], Arrays]:

@@ -168,9 +168,16 @@ class RowChange:
         """(n, ...) C(x, x_plus), the same numbers as `Cost` returns."""
         price = np.array([feature.price for feature in self.encoder.schema])
         is_number = np.array([block.n_levels == 0 for block in self.encoder.blocks])
-        gap = np.abs(self.before - self.after)
+        gap = np.abs(self._standing(self.before) - self._standing(self.after))
         size = np.where(is_number & ~np.isnan(gap), gap, self.moved.astype(float))
         return np.asarray((price * size).sum(-1))
+
+    def _standing(self, F: Array) -> Array:
+        """Return F with its numbers on the scale on which their changes are paid."""
+        blocks = self.encoder.blocks
+        if all(block.quantiles is None for block in blocks):
+            return F
+        return np.stack([block.standing(F[..., j]) for j, block in enumerate(blocks)], axis=-1)
 
 
 class LimitKind(Kind):

@@ -3,6 +3,7 @@
     schema = "schema.json"              # optional: where the features come from; else the table
     unlisted = "immutable"              # optional: the role of features not named here; else as
                                         # the schema has them, mutable if it comes from the table
+    cost = "quantile"                   # optional: how changes of numbers are paid; else "range"
 
     [decision]
     target = "credit"                   # the column with the outcome
@@ -30,12 +31,13 @@ and with a fitted method also whom each rule leaves without a plan.
 
 from __future__ import annotations
 
+import copy
 import os
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -50,7 +52,7 @@ from genrecourse.rules.requests import request_book
 from genrecourse.rules.roles import protected_used_by
 from genrecourse.rules.stated import PersonalRules, read_rules
 from genrecourse.table.encoding import TableEncoder
-from genrecourse.table.schema import Feature, Level, Schema
+from genrecourse.table.schema import CostScale, Feature, Level, Schema
 from genrecourse.table.validation import validated
 
 SHARED = 50  # an immutable feature with more values is matched by bin
@@ -91,12 +93,13 @@ class FittedMethod(Protocol):
     def classifier_(self) -> Classifier:
         """The classifier h, fitted."""
 
-    @property
-    def policy_(self) -> Policy | None:
-        """The policy that it was fitted under, if any."""
+    policy_: Policy | None  # the policy in force, if any
 
-    def plans(self, X: pd.DataFrame, **request: Any) -> Sequence[_Plan]:
-        """Return one plan for each row of X; request: as `Policy.request` returns it."""
+    def plans(self, X: pd.DataFrame) -> Sequence[_Plan]:
+        """Return one plan for each row of X under the policy in force."""
+
+
+M = TypeVar("M", bound=FittedMethod)
 
 
 # ---- the tables of the file------------------------------------------------------------------
@@ -152,6 +155,7 @@ class FeaturePolicy(_Part):
     direction: Literal["any", "increase", "decrease"] | None = None
     max_step: float | None = Field(None, gt=0)
     cost_weight: float | None = Field(None, gt=0, allow_inf_nan=False)
+    cost: CostScale | None = None
 
     def stated(self) -> dict[str, Any]:
         return self.model_dump(exclude_unset=True)
@@ -166,6 +170,7 @@ class PolicyTables(_Part):
 
     schema_file: str | None = Field(None, alias="schema")
     unlisted: Literal["mutable", "immutable"] | None = None
+    cost: CostScale | None = None  # of every number whose own table states no other
     decision: PolicyDecision = PolicyDecision()
     features: dict[str, FeaturePolicy] = {}
     rules: Rules = Rules()
@@ -266,18 +271,22 @@ class Policy:
         return Schema.infer(X) if file is None else Schema.load(self.folder / file)
 
     def _applied(self, schema: Schema, feature: Feature) -> Schema:
-        own = self.stated.features.get(feature.name)
-        if own is None:
-            role = self.stated.unlisted
-            return schema if role is None else schema.with_feature(feature.name, role=role)
-        changes = own.stated()
-        if changes.get("kind") == "category":  # what `Schema.infer` found is about numbers
-            changes = {"range": None, "decimals": None, **changes}
+        kind = self._kind_of(feature)
+        changes = self._stated_of(feature.name, kind)
+        if not changes:
+            return schema
+        if kind == "category" and not feature.is_category:  # `Schema.infer` found a number
+            changes = {"range": None, "decimals": None, "cost": "range", **changes}
         try:
             return schema.with_feature(feature.name, **changes)
         except UserError as error:
             mistake = str(error).removeprefix("schema: ")
             raise UserError(f"{self.name}: 'features.{feature.name}': {mistake}") from None
+
+    def _kind_of(self, feature: Feature) -> str:
+        """Return the kind of a feature under this policy."""
+        own = self.stated.features.get(feature.name)
+        return feature.kind if own is None or own.kind is None else own.kind
 
     def classifier(self, model: Any = None) -> Classifier:
         """Return the model with the policy's outcome and cutoff; None: a model to be trained."""
@@ -333,6 +342,40 @@ class Policy:
             return table, None
         return table.drop(columns=self.target), table[self.target]
 
+    def applied_to(self, method: M) -> M:
+        """Return a copy of a fitted method on which this policy is in force, instead of its own.
+
+        The method itself stays as it is, and both share what was learned. Rules of requests and the
+        promise may differ from those of the policy that the method was fitted under. A policy that
+        states other features is refused, because it needs another fit.
+
+        >>> from genrecourse import NearestNeighbour
+        >>> X = pd.DataFrame({"income": range(80), "debt": range(80)})
+        >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80).fit(X)
+        >>> locked = Policy.of(rules={"lock": ["debt"]}).applied_to(method)
+        >>> [each.changes[0].feature.name for each in locked.plans(X.head(1))]
+        ['income']
+        >>> method.policy_ is None
+        True
+        """
+        self.check_fitted(method)
+        ruled = copy.copy(method)
+        ruled.policy_ = self
+        return ruled
+
+    def without_rules(self) -> Policy:
+        """Return a policy that says the same about features and decision, and asks nothing more.
+
+        It has neither rules nor a promise: `policy.without_rules().applied_to(method)` is a method
+        as it was fitted.
+
+        >>> Policy.of(rules={"max_changes": 2}, decision={"promise": 0.9}).without_rules().request
+        {}
+        """
+        decision = self.stated.decision.model_copy(update={"promise": None})
+        stated = self.stated.model_copy(update={"rules": Rules(), "decision": decision})
+        return replace(self, stated=stated, name=f"{self.name} without its rules")
+
     def check_fitted(self, method: FittedMethod) -> None:
         """Raise a UserError if a method was fitted under a policy with other features.
 
@@ -349,19 +392,20 @@ class Policy:
     def _differences(self, fitted: Schema) -> list[str]:
         found = []
         for feature in fitted:
-            for field, value in self._stated_of(feature.name).items():
+            for field, value in self._stated_of(feature.name, feature.kind).items():
                 has = getattr(feature, field)
                 if has != value:
                     found.append(f"'{feature.name}' had the {field} {has!r}, not {value!r}")
         unknown = [name for name in self.stated.features if name not in fitted.names]
         return found + [f"'{name}' was no feature" for name in unknown]
 
-    def _stated_of(self, name: str) -> dict[str, Any]:
-        """Return the fields of a feature that the policy states."""
+    def _stated_of(self, name: str, kind: str | None = None) -> dict[str, Any]:
+        """Return the fields of a feature that the policy states; kind: number or category."""
         own, unlisted = self.stated.features.get(name), self.stated.unlisted
+        for_all = {"cost": self.stated.cost} if kind == "number" and self.stated.cost else {}
         if own is not None:
-            return own.stated()
-        return {} if unlisted is None else {"role": unlisted}
+            return for_all | own.stated()
+        return for_all | ({} if unlisted is None else {"role": unlisted})
 
     def _no_longer_stated(self, before: Policy | None) -> list[str]:
         """Return what the policy of the fit states about features and this one does not."""
@@ -378,6 +422,8 @@ class Policy:
             roles = (before.stated.unlisted, self.stated.unlisted)
             was, now = (f"'{role}'" if role else "as the table has it" for role in roles)
             found.append(f"unlisted features were {was}, not {now}")
+        if before.stated.cost is not None and self.stated.cost is None:
+            found.append(f"{before.name} stated the cost '{before.stated.cost}', this policy none")
         return found
 
     def _check_decision(self, h: Classifier) -> None:
@@ -424,7 +470,7 @@ class Policy:
             remarks.append("no feature is mutable, so there can be no plan")
         if method is not None:
             remarks += _lint_use(method.classifier_, schema, X)
-            remarks += [] if refused else self._lint_plans(method, X)
+            remarks += [] if refused else self._lint_plans(self.applied_to(method), X)
         return remarks + refused
 
     def refused(self, X: pd.DataFrame, method: FittedMethod | None = None) -> list[str]:
@@ -482,7 +528,7 @@ class Policy:
         if len(rejected) == 0:
             return ["the model rejects none of these rows, so no plan was tried"]
         some = rejected[np.linspace(0, len(rejected) - 1, min(len(rejected), TRIED)).astype(int)]
-        plans = method.plans(X.iloc[some], **self.request)
+        plans = method.plans(X.iloc[some])
         lost = [plan for plan in plans if plan.status != "ok"]
         if not lost:
             return []
@@ -580,6 +626,16 @@ def _lint_relations(texts: Iterable[str], schema: Schema, X: pd.DataFrame) -> It
 def _lint_use(h: Classifier, schema: Schema, X: pd.DataFrame) -> Iterable[str]:
     for use in protected_used_by(h, schema, X[schema.names]):
         yield f"{use.sentence}, and it is protected"
+
+
+def read_policy(policy: Policy | str | os.PathLike[str]) -> Policy:
+    """Return a policy as it is, or the one in a file.
+
+    >>> policy = Policy.of(rules={"max_changes": 2})
+    >>> read_policy(policy) is policy
+    True
+    """
+    return policy if isinstance(policy, Policy) else Policy.read(policy)
 
 
 def rules_in_force(policy: Policy | None, rules: Any) -> Any:

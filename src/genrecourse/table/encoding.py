@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
+from genrecourse.table.quantiles import Quantiles
 from genrecourse.table.schema import Feature, Schema, check_finite, check_table, plain
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -45,6 +46,7 @@ class Block:
     has_flag: bool = False  # True: a number with a second column, 1 if the number is missing
     slack: float = TOLERANCE  # how far rounding to the column's dtype may move a scaled value
     single: bool = False  # True: a number in single precision
+    quantiles: Quantiles | None = None  # a number whose changes are paid by people overtaken
 
     @property
     def columns(self) -> slice:
@@ -55,6 +57,14 @@ class Block:
         """Return scaled numbers in original units, rounded to what the column's dtype can hold."""
         value = self.low + scaled * self.span
         return value.astype(np.float32).astype(np.float64) if self.single else value
+
+    def standing(self, scaled: Any) -> Any:
+        """Return scaled numbers on the scale on which their changes are paid.
+
+        >>> Block(start=0, stop=1, n_levels=0).standing(np.array([0.2]))  # min-max, as scaled
+        array([0.2])
+        """
+        return scaled if self.quantiles is None else self.quantiles(scaled)
 
     @property
     def is_onehot(self) -> bool:
@@ -293,7 +303,12 @@ def _make_block(feature: Feature, column: pd.Series, start: int) -> Block:
     # 0.1 is 0.1000000015 in single precision, and this difference must break no rule
     single = _numpy_dtype(column) == np.float32
     slack = TOLERANCE + (2.0**-23 if single else 2.0**-48) * largest / span
-    return Block(start, start + 1 + feature.missing, 0, low, span, feature.missing, slack, single)
+    quantiles = None
+    if feature.cost == "quantile":
+        quantiles = Quantiles.of((values[~np.isnan(values)] - low) / span)
+    return Block(
+        start, start + 1 + feature.missing, 0, low, span, feature.missing, slack, single, quantiles
+    )
 
 
 def _read_column(feature: Feature, column: pd.Series) -> Array:

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from genrecourse.table.formulas import Formula, parse_formula
 from genrecourse.table.validation import validated
 
 Level = bool | int | float | str
+CostScale = Literal["range", "quantile"]
 MAX_DECIMALS = 6  # a column that needs more decimals than this counts as continuous
 
 
@@ -65,6 +66,7 @@ class Feature(BaseModel):
     direction: Literal["any", "increase", "decrease"] = "any"
     max_step: float | None = Field(None, gt=0)  # largest change, in the feature's unit
     cost_weight: float = Field(1.0, gt=0, allow_inf_nan=False)
+    cost: CostScale = "range"  # of a number: the scale on which a change is paid (see `Cost`)
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
@@ -86,6 +88,11 @@ class Feature(BaseModel):
             return (
                 f"'{self.name}' is a category: remove range, decimals and max_step, which only "
                 "numbers have"
+            )
+        if self.cost != "range":
+            return (
+                f"'{self.name}' is a category: remove cost='{self.cost}', which only numbers have; "
+                "every change of level costs the same"
             )
         if self.direction != "any" and not self.ordered:
             return (
@@ -231,6 +238,24 @@ class Schema(BaseModel):
         features = tuple(changed if f.name == name else f for f in self.features)
         return validated(Schema, {"features": features}, "schema")
 
+    def with_cost(self, cost: str) -> Schema:
+        """Return a copy in which a change of any number is paid on this scale.
+
+        "range": its share of the training range, as in the paper. "quantile": the share of the
+        training rows that one has to overtake, which few very large values do not make cheap.
+
+        >>> schema = Schema.infer(pd.DataFrame({"income": [900, 1200], "owner": ["no", "yes"]}))
+        >>> [feature.cost for feature in schema.with_cost("quantile")]
+        ['quantile', 'range']
+        """
+        if cost not in get_args(CostScale):
+            raise UserError(f"the cost is {cost!r}; it must be 'range' or 'quantile'")
+        schema = self
+        for feature in self.features:
+            if not feature.is_category:
+                schema = schema.with_feature(feature.name, cost=cost)
+        return schema
+
     def as_in(self, X: pd.DataFrame) -> Schema:
         """Return the same features in the order of a table's columns.
 
@@ -252,10 +277,13 @@ class Schema(BaseModel):
     # ---- from a table -----------------------------------------------------------------------
 
     @classmethod
-    def infer(cls, X: pd.DataFrame, *, immutable: Iterable[str] = ()) -> Schema:
+    def infer(
+        cls, X: pd.DataFrame, *, immutable: Iterable[str] = (), cost: str = "range"
+    ) -> Schema:
         """Return a schema with the kinds, categories, ranges and decimals seen in a table.
 
-        Features named in `immutable` are immutable; all others are mutable.
+        Features named in `immutable` are immutable; all others are mutable. cost: of all numbers,
+        as in `with_cost`.
         """
         check_table(X)
         if isinstance(immutable, str):
@@ -263,7 +291,7 @@ class Schema(BaseModel):
         schema = cls(features=tuple(_infer_feature(X[name]) for name in X.columns))
         for name in immutable:
             schema = schema.with_feature(name, role="immutable")
-        return schema
+        return schema.with_cost(cost)
 
     # ---- JSON -------------------------------------------------------------------------------
 
@@ -301,7 +329,7 @@ class Schema(BaseModel):
         """Return one sentence for each thing that looks wrong.
 
         If the table is given, the sentences also cover its columns: those that differ in every row,
-        never vary, hold dates or numbers as text, or do not match their formula.
+        never vary, hold dates or numbers as text, have heavy tails, or do not match their formula.
         """
         remarks = [remark for feature in self.features for remark in _lint_feature(feature)]
         if X is not None:
@@ -560,7 +588,41 @@ def _lint_column(feature: Feature, column: pd.Series) -> list[str]:
         )
     elif feature.is_category and distinct > 50:
         remarks.append(f"'{name}' has {distinct} categories: group the rare ones")
-    return remarks
+    return remarks + _lint_tails(feature, present)
+
+
+HEAVY = 0.05  # share of its range by which two people usually differ, if its tails are heavy
+
+
+def _lint_tails(feature: Feature, present: pd.Series) -> list[str]:
+    """Return a remark if a few extreme values make almost every change of a number cheap."""
+    if feature.is_category or feature.role != "mutable" or feature.cost != "range":
+        return []
+    values = present.to_numpy(dtype=np.float64)
+    width, usual = np.ptp(values) if len(values) else 0.0, usual_gap(values)
+    if usual >= HEAVY * width:
+        return []
+    return [
+        f"'{feature.name}' has a heavy tail: half of the people who differ in it differ by at most "
+        f"{amount(usual)}, {usual / width:.1%} of its range, so most changes cost almost nothing. "
+        "To count the people whom a change overtakes instead, set cost='quantile'"
+    ]
+
+
+def usual_gap(values: np.ndarray) -> float:
+    """Return the median difference between two people who differ; 0 if nobody differs.
+
+    Pairs of equal people are left out, so that a column with few values has no heavy tail only
+    because most people share one of them.
+
+    >>> usual_gap(np.array([0.0, 0.0, 0.0, 1.0, 100.0]))
+    99.0
+    """
+    # as many values as a plot could show, evenly by rank, with the ends: all pairs of them are few
+    some = np.sort(values)[np.linspace(0, len(values) - 1, min(len(values), 500)).astype(int)]
+    gaps = (some[:, None] - some)[np.tril_indices(len(some), -1)]
+    gaps = gaps[gaps > 0]
+    return float(np.median(gaps)) if len(gaps) else 0.0
 
 
 def _asked_of(feature: Feature) -> str:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from genrecourse.apps.cli.application import app, err, out, print_notes, print_warnings
 from genrecourse.apps.cli.options import (
+    CostOption,
     Drop,
     Immutable,
     ModelFolder,
@@ -38,6 +39,7 @@ def schema(
     output: Annotated[Path, typer.Option("--output", "-o", help="The schema, as JSON.")],
     target: Annotated[str | None, typer.Option(help="Column with the outcome: left out.")] = None,
     immutable: Immutable = "",
+    cost: CostOption = None,
     drop: Drop = "",
 ) -> None:
     """Write what each column of a table is, and warn about what looks wrong.
@@ -49,7 +51,7 @@ def schema(
     from genrecourse.table.table_files import read_table, write_text
 
     X = without_columns(read_table(table), [*split(drop), *([target] if target else [])])
-    found = Schema.infer(X, immutable=split(immutable))
+    found = Schema.infer(X, immutable=split(immutable), cost=cost or "range")
     write_text(found.to_json() + "\n", output)
     out.print(f"{counted(len(found), 'feature')} of {counted(len(X), 'row')} in {output}")
     print_warnings(found.lint(X))
@@ -110,6 +112,7 @@ def fit(
         Path | None, typer.Option("--schema", help="From 'genrecourse schema'.")
     ] = None,
     immutable: Immutable = "",
+    cost: CostOption = None,
     drop: Drop = "",
     classifier: OwnModel = None,
     cutoff: Annotated[
@@ -140,6 +143,7 @@ def fit(
         schema=schema_file,
         policy=policy,
         immutable=split(immutable),
+        cost=cost,
         drop=split(drop),
         classifier=own_model(classifier),
         cutoff=cutoff,

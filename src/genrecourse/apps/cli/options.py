@@ -68,6 +68,15 @@ Immutable = Annotated[
 Drop = Annotated[
     str, typer.Option(metavar="A,B", help="Columns to leave out, separated by commas.")
 ]
+CostOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cost",
+        metavar="SCALE",
+        help="How changes of numbers are paid: 'range', by their share of the range, or "
+        "'quantile', by the people they overtake. Default: range.",
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Decides everything random.")]
 
 

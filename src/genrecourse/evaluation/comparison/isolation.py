@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.data import datasets
-from genrecourse.errors import UserError, own_warnings
+from genrecourse.errors import UserError, own_warnings, rejections_expected
 from genrecourse.evaluation.comparison.fence import Fence
 from genrecourse.methods.abilities import HasDensity
 from genrecourse.model.artifact import pack, pack_table, unpack, unpack_table
@@ -243,7 +243,8 @@ def _work(pipe: Connection) -> None:
     people, asks = pickle.loads(pipe.recv_bytes())
     for ask in asks.values():
         started = time.perf_counter()
-        X_plus = method.recourse(people.copy(), **ask)
+        with rejections_expected():
+            X_plus = method.recourse(people.copy(), **ask)
         seconds = time.perf_counter() - started
         log_prob = None
         if isinstance(method, HasDensity):
