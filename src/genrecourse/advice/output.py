@@ -65,8 +65,8 @@ def write_letter(path: Path, letter: Letter) -> None:
     >>> from genrecourse.planning.letter_form import Block, Letter
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_letter(Path(folder, "letter.txt"), Letter((Block("text", "Hello"),)))
-    ...     Path(folder, "letter.txt").read_text()
-    'Hello\n'
+    ...     Path(folder, "letter.txt").read_text().strip()
+    'Hello'
     """
     is_page = path.suffix.lower() == ".html"
     write_text(letter.to_html() if is_page else letter.to_text() + "\n", path)

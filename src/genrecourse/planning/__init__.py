@@ -13,7 +13,8 @@ In reading order:
     juries.py       the statistical test behind a promise
     binomial.py     exact confidence limits of a share
     robustness.py   test plans against retrained models and imprecise execution
-    round_numbers.py  round the numbers of plans, and check the rounded plans
+    round_numbers.py  what a plan is in round numbers
+    rounding.py     round the numbers of plans, and check the rounded plans
     planner.py      connect a fitted method with all of the above
     wording/        the sentences, one file per language
 """

@@ -158,7 +158,7 @@ def _in_words(date: datetime.date, words: Wording) -> str:
 
 
 def _round_values(plan: Plan) -> Mapping[str, Any] | None:
-    """Return the numbers of the plan that were rounded, by feature; None if it cannot be written."""
+    """Return the numbers of the plan that were rounded, by feature; None: there is none."""
     found = plan.round_numbers
     if found is not None and found.fits(change.feature.name for change in plan.changes):
         return found.values

@@ -141,7 +141,7 @@ def _filled(
             name, items = next(iter(lists.items()))
             if block != f"{{{name}}}":
                 raise UserError(
-                    f"{where}: the field {{{name}}} is a list; put empty lines around it"
+                    f"{where}: {{{name}}} is a list; put an empty line before and after"
                 )
             assert isinstance(items, tuple)
             yield Block("list", items=items)

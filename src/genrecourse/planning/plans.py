@@ -14,18 +14,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
 from genrecourse.planning.binomial import Share
-from genrecourse.planning.letter import Letter, LetterDetails, letter_about
+from genrecourse.planning.letter import LetterDetails, letter_about
 from genrecourse.planning.promised import Promise
 from genrecourse.planning.round_numbers import RoundNumbers
 from genrecourse.planning.wording import NO_BREAK, Wording, english, unbroken
 from genrecourse.table.schema import Feature, plain
+
+if TYPE_CHECKING:
+    from genrecourse.planning.letter_form import Letter
 
 STATUSES = ("ok", "already-accepted", "no-plan")
 

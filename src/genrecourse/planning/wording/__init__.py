@@ -167,10 +167,10 @@ def checked(
     like: the English wording. free: tables whose names may differ from the English ones.
     more: placeholders that a sentence may use although the English one does not.
 
-    >>> like = Wording({"plan.cost": "cost {cost}"})
-    >>> checked({"plan.cost": "Kosten {price}"}, "de.toml", like)
+    >>> like = Wording({"cost": "cost {cost}"})
+    >>> checked({"cost": "Kosten {price}"}, "de.toml", like)
     Traceback (most recent call last):
-    genrecourse.errors.UserError: the wording de.toml: 'plan.cost' has the placeholders ['price'] ...
+    genrecourse.errors.UserError: the wording de.toml: 'cost' has the placeholders ['price']; ...
     """
     known = like._sentences
     for what, names in (
