@@ -87,7 +87,7 @@ class Letter:
 def _html(block: Block) -> str:
     if block.kind == "list":
         items = "".join(
-            f"<li><b>{escape(name)}</b> <span>{escape(said)}</span></li>"
+            f"<li><b>{escape(name)}</b> <span>{escape(said[:1].upper() + said[1:])}</span></li>"
             for name, said in block.items
         )
         return f"<ul>{items}</ul>"
