@@ -98,7 +98,7 @@ def model(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path("model")
 
 
-# ---- a letter --------------------------------------------------------------------------------------
+# ---- a letter -------------------------------------------------------------------------------
 
 
 def test_a_letter_is_printed_or_written(model: Path) -> None:
