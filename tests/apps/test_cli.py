@@ -31,7 +31,7 @@ from genrecourse.table.schema import Feature
 REPOSITORY = Path(__file__).parents[2]
 TITLES = ["clerk", "nurse", "cook", "driver", "teacher", "welder", "farmer", "baker", "pilot", "it"]
 COMMANDS = ["demo", "datasets", "methods", "schema", "policy", "fit", "info", "plans", "explain"]
-COMMANDS += ["recheck", "audit", "evaluate", "compare"]
+COMMANDS += ["letter", "recheck", "audit", "evaluate", "compare"]
 
 
 def loans(n: int = 400, seed: int = 0) -> pd.DataFrame:
@@ -96,6 +96,36 @@ def model(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path("model")
     shutil.copytree(kept, "model")
     return Path("model")
+
+
+# ---- a letter -------------------------------------------------------------------------------
+
+
+def test_a_letter_is_printed_or_written(model: Path) -> None:
+    people = loans(60, seed=1).drop(columns="verdict")
+    people.to_csv("people.csv", index=False)
+    plans = genrecourse.load(model).plans(people.drop(columns=["loan id", "applied"]))
+    row = next(i for i, plan in enumerate(plans) if plan.status == "ok")
+    asked = ("letter", model, "people.csv", "--row", row, "-n", 1, "--date", "2026-11-18")
+    done = run(*asked, "--recipient", "Ms Li", "--contact", "Room 4")
+    assert done.exit_code == 0, (done.output, done.exception)
+    for part in ("18 November 2026", "Dear Ms Li,", "until 16 February 2027", "Room 4"):
+        assert part in done.output
+    assert "likelihood" not in done.output
+    assert run(*asked, "--template", "de", "-o", "letter.html").exit_code == 0
+    assert '<html lang="de">' in Path("letter.html").read_text(encoding="utf-8")
+    assert "18. November 2026" in Path("letter.html").read_text(encoding="utf-8")
+    assert run(*asked, "-o", "letter.txt").exit_code == 0
+    assert "<" not in Path("letter.txt").read_text(encoding="utf-8")
+    today = run(*asked[:-2])
+    assert "2026-11-18" not in today.output
+    assert re.search(r"\d+ \w+ 20\d\d", today.output)
+
+    accepted = next(i for i, plan in enumerate(plans) if plan.status == "already-accepted")
+    said = sentence(run("letter", model, "people.csv", "--row", accepted))
+    assert "no letter to write" in said
+    assert "should end in .html or .txt" in sentence(run(*asked, "-o", "letter.pdf"))
+    assert "2026-11-18" in sentence(run(*asked[:-1], "yesterday"))
 
 
 # ---- a table this project has never seen ---------------------------------------------------------

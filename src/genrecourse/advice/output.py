@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from genrecourse.errors import UserError
 from genrecourse.table.table_files import check_output, write_table, write_text
 
 if TYPE_CHECKING:
     from genrecourse.advice.request import PlanRequest
     from genrecourse.advice.service import Service
     from genrecourse.auditing import Audit
+    from genrecourse.planning.letter_form import Letter
     from genrecourse.planning.plans import Plans
 
+LETTER_ENDINGS = (".html", ".txt")
 MORE_ENDINGS = (".json", ".html")  # besides those of tables
 
 
@@ -38,6 +41,35 @@ def check_audit_file(path: Path) -> None:
     genrecourse.errors.UserError: cannot write audit.docx: its name should end in .html, .json, ...
     """
     check_output(path, tuple(reversed(MORE_ENDINGS)))
+
+
+def check_letter_file(path: Path) -> None:
+    """Refuse, before any plan is made, a file that a letter could not be written to.
+
+    >>> check_letter_file(Path("letter.txt"))
+    >>> check_letter_file(Path("letter.docx"))
+    Traceback (most recent call last):
+    genrecourse.errors.UserError: cannot write letter.docx: its name should end in .html or .txt
+    """
+    if path.suffix.lower() not in LETTER_ENDINGS:
+        raise UserError(
+            f"cannot write {path}: its name should end in {' or '.join(LETTER_ENDINGS)}"
+        )
+    check_output(path, LETTER_ENDINGS)
+
+
+def write_letter(path: Path, letter: Letter) -> None:
+    """Write a letter: a .html to print or to show, or a .txt.
+
+    >>> import tempfile
+    >>> from genrecourse.planning.letter_form import Block, Letter
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_letter(Path(folder, "letter.txt"), Letter((Block("text", "Hello"),)))
+    ...     Path(folder, "letter.txt").read_text().strip()
+    'Hello'
+    """
+    is_page = path.suffix.lower() == ".html"
+    write_text(letter.to_html() if is_page else letter.to_text() + "\n", path)
 
 
 def write_plans(

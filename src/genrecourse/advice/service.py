@@ -33,6 +33,7 @@ from genrecourse.table.table_files import read_table
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
+    from genrecourse.planning.letter_form import Letter
 
 AS_FITTED = PlanRequest()
 
@@ -131,6 +132,24 @@ class Service:
             check_people(request.rules, X.index)
         person = X.iloc[[row]]
         return self.plans(person, request.only(person.index))[0]
+
+    def letter(
+        self,
+        X: pd.DataFrame,
+        row: int,
+        request: PlanRequest = AS_FITTED,
+        *,
+        template: str | os.PathLike[str] = "",
+        **details: Any,
+    ) -> Letter:
+        """Return a letter to the person in one row of X, counted from 0.
+
+        template, details: as in `Plan.to_letter`; what the policy states about letters is used
+        where no detail is given.
+        """
+        stated = {} if self.policy is None else self.policy.letter
+        given = {name: value for name, value in details.items() if value is not None}
+        return self.explain(X, row, request).to_letter(template, **stated | given)
 
     def plan_table(self, plans: Plans, X: pd.DataFrame) -> pd.DataFrame:
         """Return one line for each plan, and one for each person without a plan."""

@@ -20,6 +20,7 @@ from genrecourse.planning.plans import Change, Plan, Plans
 from genrecourse.planning.promise import DELTA, ThresholdTest, check_promise, choose
 from genrecourse.planning.proposer import Proposals, Proposer
 from genrecourse.planning.robustness import imprecise, retrained
+from genrecourse.planning.rounding import with_round_numbers
 from genrecourse.planning.wording import Wording, english
 from genrecourse.rules.book import split_by_rules
 from genrecourse.rules.kinds import Rules
@@ -86,7 +87,7 @@ class Plannable:
         found = as_worded(checker, found)
         if made is not None:
             found = _promised(self, found, made)
-        return _with_robustness(self, checker, found)
+        return with_round_numbers(checker, _with_robustness(self, checker, found))
 
     def promise(
         self: Proposer,

@@ -14,21 +14,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
 from genrecourse.planning.binomial import Share
+from genrecourse.planning.letter import LetterDetails, letter_about
 from genrecourse.planning.promised import Promise
-from genrecourse.planning.wording import Wording, english
+from genrecourse.planning.round_numbers import RoundNumbers
+from genrecourse.planning.wording import NO_BREAK, Wording, english, unbroken
 from genrecourse.table.schema import Feature, plain
 
-STATUSES = ("ok", "already-accepted", "no-plan")
+if TYPE_CHECKING:
+    from genrecourse.planning.letter_form import Letter
 
-NO_BREAK = "\u00a0"  # a space that does not break a line
-SHORT = 16  # values of at most this many letters stay on one line
+STATUSES = ("ok", "already-accepted", "no-plan")
 
 # the columns of Plans.to_frame
 NUMBERS = ("score_before", "score_after", "cutoff", "cost", "log_likelihood")
@@ -90,6 +92,7 @@ class Change:
         """Return plain values for JSON."""
         return {
             "feature": self.feature.name,
+            "kind": self.feature.kind,
             "wording": self.feature.label,
             "unit": self.feature.unit,
             "horizon": self.feature.horizon,
@@ -226,6 +229,7 @@ class Plan:
     retrained: Share | None = None  # retrained models that accept it (`robustness`)
     imprecise: Share | None = None  # noisy copies of x_plus that h accepts (`robustness`)
     promise: Promise | None = None  # the promise that was requested; with "ok", it holds
+    round_numbers: RoundNumbers | None = None  # for letters
     row: Row | None = field(default=None, repr=False, compare=False)  # the complete x_plus
     language: Wording = field(default_factory=english, repr=False, compare=False)
 
@@ -403,6 +407,7 @@ class Plan:
             "changes": [change.to_dict() for change in self.changes],
             "consequences": [change.to_dict() for change in self.consequences],
             "x_plus": self.row.to_dict() if self.row else None,
+            "round_numbers": self.round_numbers.to_dict() if self.round_numbers else None,
         }
 
     def to_json(self) -> str:
@@ -424,6 +429,25 @@ class Plan:
             remarks = "<br>".join(escape(remark) for remark in plan.remarks)
             parts.append(f"{plan.changes_html()}<p><small>{remarks}</small></p>")
         return f"<div>{''.join(parts)}</div>"
+
+    def to_letter(self, template: str | os.PathLike[str] = "", **details: Any) -> Letter:
+        """Return a letter to the person about this plan, or about that there is none.
+
+        It has no scores, likelihoods or column names, and only numbers of at most four digits, for
+        which h has been asked again. A person whom h accepts already gets no letter: a UserError.
+
+        template: a language that is shipped, or a file (docs/letter.md); default: the language of
+        the plan. details: the fields of `LetterDetails`, such as date="2026-11-18".
+
+        >>> income = Feature(name="monthly_income", kind="number", decimals=0, unit="€")
+        >>> plan = Plan("Ada", "ok", 0.31, 0.5, (Change(income, 1800, 2100),), score_after=0.7)
+        >>> print(plan.to_letter(date="2026-11-18").to_text())  # doctest: +ELLIPSIS
+        18 November 2026
+        ...
+        - Monthly income: raise it from €1,800 to €2,100
+        ...
+        """
+        return letter_about(self, template or self.language("code"), LetterDetails.of(details))
 
     def changes_html(self) -> str:
         """Return only the changes, as an HTML table; empty if there is no plan."""
@@ -663,6 +687,7 @@ def _read_plan(data: dict[str, Any], row: Row | None, **about: Any) -> Plan:
         cheapest=_read_evidence(data["cheapest"]),
         retrained=_read_share(data["retrained"]),
         imprecise=_read_share(data["imprecise"]),
+        round_numbers=_read_round_numbers(data.get("round_numbers")),
         row=row,
     )
 
@@ -671,10 +696,15 @@ def _read_share(data: dict[str, Any] | None) -> Share | None:
     return None if data is None else Share(data["k"], data["n"])
 
 
+def _read_round_numbers(data: dict[str, Any] | None) -> RoundNumbers | None:
+    return None if data is None else RoundNumbers.of_dict(data)
+
+
 def _read_change(data: dict[str, Any], words: Wording) -> Change:
     """Return the change with its stored words, even if the schema has changed since."""
     values = [value for value in (data["before"], data["after"]) if value is not None]
     is_number = not any(isinstance(value, str | bool) for value in values)
+    is_number &= data.get("kind") != "category"  # a year or a postcode may be a category
     named = {"name": data["feature"], "unit": data["unit"], "wording": data["wording"]}
     kind: dict[str, Any] = (
         {"kind": "number"}
@@ -724,15 +754,6 @@ def in_words(
         return _with_unit(str(value), feature.unit, words)
     number = words.number(_number(float(value), feature.decimals, digits))
     return _with_unit(number, feature.unit, words)
-
-
-def unbroken(text: str) -> str:
-    """Return a short text with spaces that do not break a line, so that "200 DM" stays together.
-
-    >>> unbroken("200 DM")
-    '200\xa0DM'
-    """
-    return text.replace(" ", NO_BREAK) if len(text) <= SHORT else text
 
 
 def _with_time(change: Change) -> str:

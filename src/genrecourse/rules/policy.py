@@ -19,6 +19,11 @@
     max_changes = 4
     relations = ["NumInqLast6Mexcl7days <= NumInqLast6M"]
 
+    [letter]                            # optional: what every letter to a person says
+    sender = "Example Bank"
+    contact = "Credit office, telephone 01 234 567"
+    valid_days = 90
+
 Python and the command line both follow it:
 
     policy = Policy.read("policy.toml")
@@ -161,6 +166,18 @@ class FeaturePolicy(_Part):
         return self.model_dump(exclude_unset=True)
 
 
+class LetterPolicy(_Part):
+    """What every letter says besides a plan; None: what the letter says by default.
+
+    >>> LetterPolicy(sender="Example Bank").model_dump(exclude_none=True)
+    {'sender': 'Example Bank'}
+    """
+
+    sender: str | None = None
+    contact: str | None = None
+    valid_days: int | None = Field(None, ge=1)
+
+
 class PolicyTables(_Part):
     """The whole file.
 
@@ -174,6 +191,7 @@ class PolicyTables(_Part):
     decision: PolicyDecision = PolicyDecision()
     features: dict[str, FeaturePolicy] = {}
     rules: Rules = Rules()
+    letter: LetterPolicy = LetterPolicy()
 
 
 def read_tables(data: Any, where: str) -> PolicyTables:
@@ -319,6 +337,11 @@ class Policy:
     @property
     def promise(self) -> float | None:
         return self.stated.decision.promise
+
+    @property
+    def letter(self) -> dict[str, Any]:
+        """What every letter says: `plan.to_letter(**policy.letter)`."""
+        return self.stated.letter.model_dump(exclude_none=True)
 
     @property
     def request(self) -> dict[str, Any]:

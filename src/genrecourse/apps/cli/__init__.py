@@ -4,7 +4,7 @@
     options.py      options that several commands share, and how their text is read
     start.py        demo, datasets, methods
     learn.py        schema, policy, fit, info
-    people.py       plans, explain, recheck, audit
+    people.py       plans, explain, letter, recheck, audit
     compare.py      evaluate, compare
 
 A command imports what it works with when it runs, so that the help starts without torch,

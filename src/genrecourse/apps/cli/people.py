@@ -1,7 +1,8 @@
-"""For people: plans for a table, one person in full, plans checked again, an audit by group."""
+"""For people: plans for a table, one person in full, a letter, plans checked again, an audit."""
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -107,6 +108,72 @@ def explain(
     )
     plan = service.explain(X, row, request)
     out.print(panel(service.schema, X.iloc[row], plan))
+
+
+@app.command(epilog="Example: genrecourse letter model german.csv --row 1 -o letter.html")
+def letter(
+    model: ModelFolder,
+    applicants: TableFile,
+    row: Annotated[int, typer.Option(min=0, help="Which row of the table, counted from 0.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The letter: .html or .txt.")
+    ] = None,
+    template: Annotated[
+        str, typer.Option(help="'en', 'de', or your own file: an edited copy of one of them.")
+    ] = "en",
+    date: Annotated[
+        str | None, typer.Option(metavar="YYYY-MM-DD", help="Date of the letter. Default: today.")
+    ] = None,
+    valid_days: Annotated[
+        int | None,
+        typer.Option(min=1, help="Default: 90, or as many as the plan counts on time to pass."),
+    ] = None,
+    recipient: Annotated[str | None, typer.Option(help="Name of the person.")] = None,
+    reference: Annotated[str | None, typer.Option(help="Reference of the application.")] = None,
+    sender: Annotated[str | None, typer.Option(help="Who writes. Default: as in policy.")] = None,
+    contact: Annotated[str | None, typer.Option(help="Whom to ask. Default: as in policy.")] = None,
+    n: Annotated[
+        int, typer.Option("-n", min=1, max=3, help="Plans in the letter: the first, and others.")
+    ] = 2,
+    fewest_changes: Fewest = False,
+    policy: PolicyFile = None,
+    rules: RulesFile = None,
+    promise: Promised = None,
+    delta: Delta = None,
+    classifier: OwnModel = None,
+) -> None:
+    """Write a letter to one person: what they could change, in plain words and round numbers.
+
+    The letter has no scores and no column names. A person without a plan gets a letter that says
+    so; for a person whom the model accepts, the command ends with an error. Without -o, the letter
+    is printed.
+    """
+    from genrecourse.advice import output as files
+
+    if output is not None:
+        files.check_letter_file(output)
+    service = _open(model, classifier, policy)
+    X = service.read_people(applicants)
+    request = plan_request(
+        rules, n=n, fewest_changes=fewest_changes, promise=promise, delta=delta, language="en"
+    )
+    written = service.letter(
+        X,
+        row,
+        request,
+        template=template,
+        date=date or datetime.date.today(),
+        valid_days=valid_days,
+        recipient=recipient,
+        reference=reference,
+        sender=sender,
+        contact=contact,
+    )
+    if output is None:
+        out.print(Text(written.to_text()), soft_wrap=True)
+    else:
+        files.write_letter(output, written)
+        out.print(f"letter about row {row} in {output}")
 
 
 @app.command(epilog="Example: genrecourse recheck plans.json --model model -o rechecked.csv")

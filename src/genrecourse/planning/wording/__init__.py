@@ -10,17 +10,24 @@ placeholder is a bare name that is replaced by text, so a wording file is data a
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from string import Formatter
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from genrecourse.errors import UserError
 
+if TYPE_CHECKING:
+    from genrecourse.table.schema import Feature
+
 FOLDER = Path(__file__).parent
 SHOWN = 3  # how many names an error lists
+NO_BREAK = "\u00a0"  # a space that does not break a line
+SHORT = 16  # values of at most this many letters stay on one line
 
 
 class Wording:
@@ -39,6 +46,10 @@ class Wording:
 
     def __contains__(self, name: str) -> bool:
         return name in self._sentences
+
+    def raw(self, name: str) -> str:
+        """Return a sentence with its placeholders."""
+        return self._sentences[name]
 
     def under(self, prefix: str) -> dict[str, str]:
         """Return the sentences of one table of the file, in the order of the English file."""
@@ -65,7 +76,7 @@ class Wording:
                 f"no wording '{language}': it is neither a language of the library ({shipped}) nor "
                 f"a file; to add a language, translate a copy of {FOLDER / 'en.toml'}"
             )
-        return _checked(_read(path), str(path))
+        return checked(read_sentences(path), str(path), english())
 
 
 @cache
@@ -75,15 +86,53 @@ def english() -> Wording:
     >>> english()("value.missing")
     'not given'
     """
-    return Wording(_read(FOLDER / "en.toml"))
+    return Wording(read_sentences(FOLDER / "en.toml"))
 
 
 @cache
 def _shipped(name: str) -> Wording:
-    return _checked(_read(FOLDER / f"{name}.toml"), f"{name}.toml")
+    return checked(read_sentences(FOLDER / f"{name}.toml"), f"{name}.toml", english())
 
 
-def _read(path: Path) -> dict[str, str]:
+def unbroken(text: str) -> str:
+    """Return a short text with spaces that do not break a line, so that "200 DM" stays together.
+
+    >>> unbroken("200 DM")
+    '200\xa0DM'
+    """
+    return text.replace(" ", NO_BREAK) if len(text) <= SHORT else text
+
+
+def readable(name: str) -> str:
+    """Return the name of a column as words: without underscores, dots and joined words.
+
+    >>> readable("personal_status_sex"), readable("NumInqLast6M"), readable("debt-to-income.ratio")
+    ('personal status sex', 'num inq last 6M', 'debt to income ratio')
+    """
+    spaced = re.sub(r"[_\s]+|(?<=\w)[-./:]+(?=[^\W\d])", " ", name)
+    joined = re.compile(r"(?<=[a-z])(?=[A-Z0-9])")
+    words = joined.sub(" ", spaced).split()
+    if joined.search(spaced):  # lastPaymentDate: capitals mark words, and no names
+        words = [word.lower() if word[1:].islower() else word for word in words]
+    return " ".join(words) or name
+
+
+def name_of(feature: Feature) -> str:
+    """Return what a person reads for a feature: its wording, or its name as words.
+
+    >>> from genrecourse.table.schema import Feature
+    >>> name_of(Feature(name="credit_amount", kind="number"))
+    'credit amount'
+    """
+    return feature.wording or readable(feature.name)
+
+
+def read_sentences(path: Path) -> dict[str, str]:
+    """Return the sentences of a TOML file, by name; `[plan]` and `cost` are named `plan.cost`.
+
+    >>> read_sentences(FOLDER / "en.toml")["plan.cost"]
+    'cost {cost}'
+    """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -105,31 +154,53 @@ def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
             yield before + key, value
 
 
-def _checked(sentences: dict[str, str], where: str) -> Wording:
-    """Return the wording; raise if a sentence is missing or unknown, or has a new placeholder."""
-    known = english()._sentences
+def checked(
+    sentences: dict[str, str],
+    where: str,
+    like: Wording,
+    *,
+    free: Collection[str] = (),
+    more: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> Wording:
+    """Return the wording; raise if a sentence is missing or unknown, or has a new placeholder.
+
+    like: the English wording. free: tables whose names may differ from the English ones.
+    more: placeholders that a sentence may use although the English one does not.
+
+    >>> like = Wording({"cost": "cost {cost}"})
+    >>> checked({"cost": "Kosten {price}"}, "de.toml", like)
+    Traceback (most recent call last):
+    genrecourse.errors.UserError: the wording de.toml: 'cost' has the placeholders ['price']; ...
+    """
+    known = like._sentences
     for what, names in (
         ("lacks the sentences", [name for name in known if name not in sentences]),
         ("has unknown sentences:", [name for name in sentences if name not in known]),
     ):
+        names = [name for name in names if name.split(".")[0] not in free]
         if names:
             rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
             raise UserError(f"the wording {where} {what} {', '.join(names[:SHOWN])}{rest}")
     for name, sentence in sentences.items():
+        may = {*fields(known.get(name, "")), *more.get(name, ())}
         try:
-            odd = _fields(sentence) - _fields(known[name])
+            odd = fields(sentence) - may
         except ValueError as error:
             raise UserError(f"the wording {where}: '{name}' has stray braces: {error}") from None
         if odd:
             raise UserError(
                 f"the wording {where}: '{name}' has the placeholders {sorted(odd)}; it may use "
-                f"{sorted(_fields(known[name])) or 'nothing'}"
+                f"{sorted(may) or 'nothing'}"
             )
     return Wording(sentences)
 
 
-def _fields(sentence: str) -> set[str]:
-    """Return the placeholders with their conversions and formats, so that only bare names pass."""
+def fields(sentence: str) -> set[str]:
+    """Return the placeholders with their conversions and formats, so that only bare names pass.
+
+    >>> sorted(fields("from {before} to {after:.2f}"))
+    ['after:.2f', 'before']
+    """
     found = set()
     for _, name, how, conversion in Formatter().parse(sentence):
         if name is not None:
