@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 KEPT = 1000  # values per number that a model file contains, at most
 MOST = (50, 30, 20, 12, 8)  # values per feature in pairs; the first that fits into BUDGET
-COARSE = 8  # values per feature in pairs if nothing has to be proven
+QUICK = 8  # values per feature if nothing has to be proven; pairs are of the best value of each
 BUDGET = 100_000  # pairs of changes per person, at most
+FEW = 500  # the same, if the answer is worth little time: a network that reads Z is quick
 BATCH = 8_192  # rows that h scores at once: few enough to stay in the processor's cache
 DOUBT = 1e-6  # share of the score range around the cutoff where h scores again in original units
 BETWEEN = 50  # values to try between two limits if the rules allow no value of the training rows
@@ -163,15 +164,16 @@ class Enumeration:
         *,
         below: Array | None = None,
         touching: int | None = None,
-        coarse: bool = False,
+        is_brief: bool = False,
     ) -> list[EnumerationResult]:
         """Return, for each of these people (positions in X), the changes that h and rules accept.
 
         rules: for all people of X.
         below: (len(people),) return only changes that cost less.
         touching: return only changes of this feature.
-        coarse: try few values in pairs, which is quick and proves nothing.
+        is_brief: try few pairs, unless h is quick.
         """
+        budget = FEW if is_brief and not self.reads_Z else BUDGET
         most = np.full(len(people), np.inf) if below is None else below
         found: list[EnumerationResult] = []
         batch: list[_PersonMoves] = []
@@ -181,13 +183,45 @@ class Enumeration:
             for person, (single, whole), limit in zip(
                 part, singles, most[i : i + PEOPLE], strict=True
             ):
-                moves, most_values, is_all = _moves(single, limit, touching, coarse)
+                moves, most_values, is_all = _moves(single, limit, touching, budget)
                 is_all &= whole and not self.observed.cut[single.feature].any()
                 batch.append(_PersonMoves(int(person), moves, most_values, is_all))
                 if sum(len(each.moves) for each in batch) >= BATCH:
                     found += self._accepted(rules, batch)
                     batch = []
         return found + self._accepted(rules, batch)
+
+    def quick(self, rules: RuleBook, people: np.ndarray) -> list[EnumerationResult]:
+        """Return accepted changes of one feature, and of two features with the best value of each.
+
+        The best value of a feature is the one with the highest score. It proves nothing.
+        """
+        if len(people) == 0:
+            return []
+        mine = rules.take(people)
+        singles = [
+            single.take(
+                np.concatenate(
+                    [
+                        thin(np.flatnonzero(single.feature[:, 0] == j), QUICK)
+                        for j in range(len(self.observed.values))
+                    ]
+                )
+            )
+            for single, _ in self._singles(mine, people)
+        ]
+        sizes = [len(single) for single in singles]
+        person = np.repeat(people, sizes)
+        nothing = np.zeros((0, self.F.shape[1]))
+        rows = [single.rows(self.F[i]) for i, single in zip(people, singles, strict=True)]
+        F_plus = np.concatenate([nothing, *rows])
+        F_plus = rules.take(person).with_derived(self.F[person], F_plus)
+        scores = np.split(self.score(person, F_plus), np.cumsum(sizes)[:-1])
+        batch = [
+            _PersonMoves(int(i), _with_pairs_of_best(single, score), 1, is_all=False)
+            for i, single, score in zip(people, singles, scores, strict=True)
+        ]
+        return self._accepted(rules, batch)
 
     def may_change(self, rules: RuleBook, people: np.ndarray) -> np.ndarray:
         """Return (len(people),) booleans: the rules allow the person to change something."""
@@ -301,7 +335,7 @@ class Enumeration:
 
 
 def _moves(
-    single: Moves, below: float, touching: int | None, coarse: bool
+    single: Moves, below: float, touching: int | None, budget: int
 ) -> tuple[Moves, int, bool]:
     """Return the single changes and their pairs, the values per feature in pairs, and whether all
     pairs are included."""
@@ -309,8 +343,7 @@ def _moves(
         single = single.take(single.cost < below)
     feature, value, cost = single.feature[:, 0], single.value[:, 0], single.cost
     sizes = np.bincount(feature, minlength=1)  # a locked feature has no values, so no pairs
-    allowed = (COARSE,) if coarse else MOST
-    most = next((most for most in allowed if _n_pairs(np.minimum(sizes, most)) <= BUDGET), 0)
+    most = next((most for most in MOST if _n_pairs(np.minimum(sizes, most)) <= budget), 0)
     of_pairs = np.zeros(0, dtype=int)
     if most:
         places = [thin(np.flatnonzero(feature == j), most) for j in np.flatnonzero(sizes)]
@@ -329,6 +362,19 @@ def _moves(
         np.concatenate([first.cost, cost[a] + cost[b]]),
     )
     return moves, min(most, int(sizes.max())) if len(single) else most, bool(sizes.max() <= most)
+
+
+def _with_pairs_of_best(single: Moves, score: Array) -> Moves:
+    """Return single changes, and the pairs of the best value of each feature."""
+    feature, value = single.feature[:, 0], single.value[:, 0]
+    order = np.lexsort((-score, feature))
+    best = order[np.unique(feature[order], return_index=True)[1]] if len(order) else order
+    a, b = (best[side] for side in np.triu_indices(len(best), 1))
+    return Moves(
+        np.concatenate([single.feature, np.c_[feature[a], feature[b]]]),
+        np.concatenate([single.value, np.c_[value[a], value[b]]]),
+        np.concatenate([single.cost, single.cost[a] + single.cost[b]]),
+    )
 
 
 def _n_pairs(sizes: np.ndarray) -> int:

@@ -15,9 +15,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from genrecourse.planning.diversity import pick_diverse
+from genrecourse.planning.choice import Chooser, Shown, Standard
 from genrecourse.planning.enumeration import Enumeration, EnumerationResult, ObservedValues
-from genrecourse.planning.plans import BlockingRule, Change, Evidence, Plan, Plans, Row, cell_value
+from genrecourse.planning.plans import (
+    BlockingRule,
+    Change,
+    Evidence,
+    Plan,
+    Plans,
+    Row,
+    Safety,
+    cell_value,
+)
 from genrecourse.table.encoding import TOLERANCE, Array, unchanged
 from genrecourse.table.schema import plain
 
@@ -100,6 +109,7 @@ class PlanChecker:
         self.follows = problem.rules.derived.mask
         self.trial = Enumeration(people, observed)
         self.rejected = np.flatnonzero(people.rejected)
+        self._scores: dict[tuple[int, bytes], float] = {}  # h is not asked twice about a row
 
     def check(self, person: np.ndarray, F_plus: Array, rules: RuleBook | None = None) -> Checked:
         """Decode, score and check candidates F_plus (m, d) for the people at these positions.
@@ -121,26 +131,39 @@ class PlanChecker:
         differs = ~unchanged(before, F)
         moved, followed = differs & ~self.follows, differs & self.follows
         Z = self.encoder.from_features(F)
-        score = self.h.score_rows(table, Z, self.encoder)
+        score = self._scored(person, table, F, Z)
         price = self.cost(self.encoder.from_features(before), Z)
         kept = mine.feasible(before, F)
         holds = (score > self.h.cutoff) & kept & moved.any(axis=1)
         return Checked(person, table, F, moved, followed, score, np.asarray(price), holds, kept)
 
+    def _scored(self, person: np.ndarray, table: pd.DataFrame, F: Array, Z: Array) -> Array:
+        """Return (m,) h's scores of rows that are known as a table, as F and as Z."""
+        keys = [(int(i), row.tobytes()) for i, row in zip(person, F, strict=True)]
+        new = {key: k for k, key in enumerate(keys) if key not in self._scores}
+        if new:
+            rows = list(new.values())
+            found = self.h.score_rows(table.iloc[rows], Z[rows], self.encoder)
+            self._scores |= dict(zip(new, found.tolist(), strict=True))
+        return np.array([self._scores[key] for key in keys])
+
+    def confidence(self, person: np.ndarray, F: Array) -> Array:
+        """Return (m,) h's confidence in rows that `check` has returned, without asking again."""
+        known = [self._scores[int(i), row.tobytes()] for i, row in zip(person, F, strict=True)]
+        return self.h.confidence(np.array(known))
+
+    def price(self, F: Array, F_plus: Array) -> Array:
+        """Return (m,) the cost of rows F_plus (m, d) of people F (m, d)."""
+        return np.asarray(self.cost(*(self.encoder.from_features(rows) for rows in (F, F_plus))))
+
     # ---- enumeration --------------------------------------------------------------------------
 
-    def check_with_others(
-        self, person: np.ndarray, F_plus: Array, people: np.ndarray
-    ) -> tuple[Checked, Checked]:
-        """Check candidates as `check` does, and some changes of one and of two features.
+    def try_some(self, people: np.ndarray) -> Checked:
+        """Return the cheapest accepted changes of one and of two features, of a few that are tried.
 
-        Return the candidates and the changes, as `try_all` does, but of a coarse enumeration.
-        Decoding takes about as long for one row as for many, so both are checked together.
+        It is quick and proves nothing.
         """
-        found = self.trial.search(self.rules, people, coarse=True)
-        more, rows = self._found(people, found, WEIGHED)
-        both = self.check(np.concatenate([person, more]), np.concatenate([F_plus, rows]))
-        return both.part(0, len(person)), both.part(len(person), len(both.person))
+        return self.check(*self._found(people, self.trial.quick(self.rules, people), WEIGHED))
 
     def try_all(self, people: np.ndarray) -> tuple[Checked, list[EnumerationResult]]:
         """Return the cheapest accepted changes of one and of two features, and what was tried.
@@ -163,7 +186,7 @@ class PlanChecker:
 
         None if a cheaper change exists, or if there are too many pairs to try.
         """
-        found = self.trial.search(self.rules, people, below=cost - TOLERANCE)
+        found = self.trial.search(self.rules, people, below=cost - TOLERANCE, is_brief=True)
         return [None if len(each.cost) or not each.most else evidence(each) for each in found]
 
     def blocking_rules(
@@ -251,34 +274,31 @@ class Candidates:
     keep_first: bool = True  # show the first choice first if it holds; else the best candidate
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """One row of checked candidates that is shown as a plan."""
-
-    checked: Checked
-    row: int
-
-
-def make_plans(checker: PlanChecker, candidates: Candidates, n: int, words: Wording) -> Plans:
+def make_plans(
+    checker: PlanChecker,
+    candidates: Candidates,
+    n: int,
+    words: Wording,
+    standard: Standard,
+) -> Plans:
     """Return up to n plans per person that all hold, or the reason why there is none.
 
     candidates: for the rejected people of the checker. words: the language of the plans.
+    standard: what a plan should reach to be shown first.
 
     >>> from genrecourse.evaluation.example_tables import example_checker
+    >>> from genrecourse.planning.sturdy import Sturdiness
     >>> from genrecourse.planning.wording import english
     >>> F_plus = np.full((2, 1, 1), 2 / 3)  # for each of two rejected people: an income of 30
     >>> found = Candidates(F_plus, lambda person, F: np.ones(len(F)), None, None, tried=1)
-    >>> plans = make_plans(example_checker(), found, 1, english())
+    >>> standard = Standard(Sturdiness(lambda person, F: np.full(len(F), 32)))
+    >>> plans = make_plans(example_checker(), found, 1, english(), standard)
     >>> plans[0].changes[0].to_text(), plans[3].status
     ('income: 10 → 30', 'already-accepted')
     """
     _, k, d = candidates.F_plus.shape
     offered = np.repeat(checker.rejected, k), candidates.F_plus.reshape(-1, d)
-    if n > 1:
-        # plans must change different features, and candidates often do not: enumerate for all
-        parts = list(checker.check_with_others(*offered, checker.rejected))
-    else:
-        parts = [checker.check(*offered)]
+    parts = [checker.check(*offered)]
     helped = np.isin(checker.rejected, np.concatenate([p.person[p.holds] for p in parts]))
     tried = checker.rejected[~helped]
     every, found = checker.try_all(tried)
@@ -286,10 +306,12 @@ def make_plans(checker: PlanChecker, candidates: Candidates, n: int, words: Word
     tried_for = {
         int(i): evidence(each, candidates.tried) for i, each in zip(tried, found, strict=True)
     }
-    decided = checker.rejected[helped] if n == 1 and candidates.keep_first else checker.rejected[:0]
-    shown = _shown(parts, candidates, n, checker.rejected, decided)
+    chooser = Chooser(checker, candidates, standard)
+    shown = chooser.choose(parts, n, checker.rejected)
+    lacking = np.setdiff1d(chooser.lacking(shown, n), tried)
+    shown |= chooser.choose([*parts, checker.try_some(lacking)], n, lacking)
     lost = np.array([i for i, plans in shown.items() if not plans], dtype=int)
-    maker = _PlanMaker(checker, candidates, shown, words)
+    maker = _PlanMaker(checker, shown, words)
     nothing = _no_plan(checker, candidates, lost, parts[0], tried_for, words)
     plans = []
     for i in range(len(checker.X)):
@@ -302,40 +324,6 @@ def make_plans(checker: PlanChecker, candidates: Candidates, n: int, words: Word
     return Plans(tuple(plans))
 
 
-def _shown(
-    parts: Sequence[Checked],
-    candidates: Candidates,
-    n: int,
-    people: np.ndarray,
-    decided: np.ndarray,
-) -> dict[int, list[_Shown]]:
-    """Return the plans of each person, in the order to show them.
-
-    parts: the method's candidates, and then those of enumerations.
-    decided: people whose first candidate is the only plan, so that no value is computed for them.
-    """
-    person = np.concatenate([part.person for part in parts])
-    weighed = np.concatenate([part.holds for part in parts]) & ~np.isin(person, decided)
-    values = np.zeros(len(person))
-    if weighed.any():
-        F = np.concatenate([part.F for part in parts])
-        values[weighed] = candidates.worth(person[weighed], F[weighed])
-    worth = np.split(values, np.cumsum([len(part.person) for part in parts])[:-1])
-    shown = {}
-    for i in map(int, people):
-        found = [
-            (part, int(row), value[row])
-            for part, value in zip(parts, worth, strict=True)
-            for row in part.of(i)
-            if part.holds[row]
-        ]
-        moved = np.array([part.moved[row] for part, row, _ in found])
-        first = 0 if candidates.keep_first and found and found[0][0] is parts[0] else None
-        order = pick_diverse(moved, np.array([value for *_, value in found]), n, first)
-        shown[i] = [_Shown(*found[place][:2]) for place in order]
-    return shown
-
-
 def _about(checker: PlanChecker, i: int, status: str) -> tuple[object, str, float, float]:
     return plain(checker.X.index[i]), status, float(checker.score[i]), float(checker.h.cutoff)
 
@@ -343,29 +331,9 @@ def _about(checker: PlanChecker, i: int, status: str) -> tuple[object, str, floa
 class _PlanMaker:
     """Turns the rows that are shown into plans."""
 
-    def __init__(
-        self,
-        checker: PlanChecker,
-        candidates: Candidates,
-        shown: dict[int, list[_Shown]],
-        words: Wording,
-    ):
+    def __init__(self, checker: PlanChecker, shown: dict[int, list[Shown]], words: Wording):
         self.checker, self.shown, self.words = checker, shown, words
-        self.likelihood = self._likelihoods(candidates)
         self.cheapest = self._cheapest()
-
-    def _likelihoods(self, candidates: Candidates) -> dict[tuple[int, int], float]:
-        """Return log-likelihoods, by the identity of the `Checked` and the row number in it."""
-        every = [each for plans in self.shown.values() for each in plans]
-        if candidates.log_prob is None or not every:
-            return {}
-        F_plus = np.stack([each.checked.F[each.row] for each in every])
-        person = [int(each.checked.person[each.row]) for each in every]
-        values = candidates.log_prob(F_plus, self.checker.F[person])
-        return {
-            (id(each.checked), each.row): float(value)
-            for each, value in zip(every, values, strict=True)
-        }
 
     def _cheapest(self) -> dict[int, Evidence]:
         """Return the evidence for people whose first plan is the cheapest of 1 or 2 changes."""
@@ -379,16 +347,25 @@ class _PlanMaker:
         first, *rest = (self._one(i, each) for each in self.shown[i])
         return replace(first, cheapest=self.cheapest.get(i), alternatives=tuple(rest))
 
-    def _one(self, i: int, shown: _Shown) -> Plan:
-        part, row = shown.checked, shown.row
-        likelihood = self.likelihood.get((id(part), row), np.nan)
+    def _one(self, i: int, shown: Shown) -> Plan:
+        part, row, checker = shown.checked, shown.row, self.checker
+        features = checker.encoder.schema.features
+        safety = {features[j].name: Safety(*shares) for j, shares in shown.safety.items()}
         return Plan(
-            *_about(self.checker, i, "ok"),
-            changes=self.checker.changes(part, row, self.words),
-            consequences=self.checker.consequences(part, row, self.words),
+            *_about(checker, i, "ok"),
+            changes=tuple(
+                replace(change, safety=safety.get(change.feature.name))
+                for change in checker.changes(part, row, self.words)
+            ),
+            consequences=checker.consequences(part, row, self.words),
             score_after=float(part.score[row]),
             cost=float(part.cost[row]),
-            log_likelihood=likelihood if np.isfinite(likelihood) else None,
+            log_likelihood=shown.likelihood if np.isfinite(shown.likelihood) else None,
+            retrained=shown.shares[0],
+            imprecise=shown.shares[1],
+            is_fragile=shown.is_fragile,
+            is_beyond=shown.is_beyond,
+            minimal=None if shown.minimal is None else self._one(i, shown.minimal),
             row=Row(part.table, row),
             language=self.words,
         )

@@ -7,20 +7,22 @@ chooses, and the rest of this file adds the promise, the wording and the robustn
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
-from genrecourse.model.settings import check_settings
+from genrecourse.model.settings import check_settings, is_number
+from genrecourse.planning.choice import MOST_CHANGES, Standard
 from genrecourse.planning.guarantee import Candidates, PlanChecker, make_plans
 from genrecourse.planning.plans import Change, Plan, Plans
 from genrecourse.planning.promise import DELTA, ThresholdTest, check_promise, choose
 from genrecourse.planning.proposer import Proposals, Proposer
-from genrecourse.planning.robustness import imprecise, retrained
+from genrecourse.planning.robustness import imprecise
 from genrecourse.planning.rounding import with_round_numbers
+from genrecourse.planning.sturdy import MIN_ROBUST, Sturdiness
 from genrecourse.planning.wording import Wording, english
 from genrecourse.rules.book import split_by_rules
 from genrecourse.rules.kinds import Rules
@@ -30,6 +32,7 @@ from genrecourse.rules.stated import read_rules
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.refine import fewest
+from genrecourse.trust.retrained import N_RETRAINED
 from genrecourse.trust.score import Scored, expected_score
 
 if TYPE_CHECKING:
@@ -60,6 +63,8 @@ class Plannable:
         rules: Any = None,
         fewest_changes: bool = False,
         *,
+        min_robust: float = MIN_ROBUST,
+        most_changes: int | None = MOST_CHANGES,
         promise: float | None = None,
         delta: float = DELTA,
         language: str | os.PathLike[str] | Wording = "en",
@@ -73,21 +78,35 @@ class Plannable:
         n: how many plans a person, which differ in the features they change; fewer if no more are
         worth showing. rules: rules for this request, on top of the schema's and of the policy
         that the model file keeps. fewest_changes: undo changes while h and the verifier still
-        accept. promise: show only plans of which the real decision accepts at least this share, on
+        accept.
+
+        min_robust: the share of the retrained models, and of the tries with noise, that must
+        accept a plan. If no plan reaches it, the best one is shown as fragile. most_changes: plans
+        with more changes are shown only if there is no sturdy smaller one; None: no limit.
+
+        promise: show only plans of which the real decision accepts at least this share, on
         average over the people who get one, with confidence 1 - delta (docs/promise.md); if the
         policy promises more, its share counts.
         language: a language that is shipped, or a file. options: as in `recourse`.
         """
         self.check_ready("plans", options)
-        check_settings(f"{type(self).__name__}.plans", counts={"n": n})
-        asked = _Asked(self, rules, options, fewest_changes=fewest_changes, n=n)
+        counts = {"n": n} | ({} if most_changes is None else {"most_changes": most_changes})
+        check_settings(f"{type(self).__name__}.plans", counts=counts)
+        if not (is_number(min_robust) and 0 <= min_robust <= 1):
+            raise UserError(
+                f"{type(self).__name__}.plans: min_robust is {min_robust!r}; give the share of "
+                "retrained models that must accept a plan, from 0 to 1"
+            )
+        wanted = _Wanted(n, fewest_changes, float(min_robust), most_changes)
+        asked = _Asked(self, rules, options, wanted)
         made = asked.promise(promise, delta)
         checker = asked.checker(self.problem_.read(X))
-        found = make_plans(checker, asked.candidates(checker), n, Wording.of(language))
+        words, standard = Wording.of(language), asked.standard(checker)
+        found = make_plans(checker, asked.candidates(checker), n, words, standard)
         found = as_worded(checker, found)
         if made is not None:
             found = _promised(self, found, made)
-        return with_round_numbers(checker, _with_robustness(self, checker, found))
+        return with_round_numbers(checker, found)
 
     def promise(
         self: Proposer,
@@ -107,7 +126,7 @@ class Plannable:
         later calls reuse them, and `save` stores those made without options.
         """
         self.check_ready("promise", options)
-        asked = _Asked(self, rules, options, fewest_changes=fewest_changes, n=n)
+        asked = _Asked(self, rules, options, _Wanted(n, fewest_changes))
         made = asked.promise(share, delta)
         assert made is not None
         return made
@@ -116,21 +135,23 @@ class Plannable:
 # ---- one request --------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """Which plans are wanted."""
+
+    n: int = 1
+    fewest_changes: bool = False
+    min_robust: float = MIN_ROBUST
+    most_changes: int | None = MOST_CHANGES
+
+
 class _Asked:
     """One request for plans: the rules and options in force, and what the method proposes."""
 
-    def __init__(
-        self,
-        method: Proposer,
-        rules: Any,
-        options: dict[str, Any],
-        *,
-        fewest_changes: bool,
-        n: int,
-    ):
+    def __init__(self, method: Proposer, rules: Any, options: dict[str, Any], wanted: _Wanted):
         self.method, self.problem, self.options = method, method.problem_, options
         self.rules = rules_in_force(method.policy_, rules)
-        self.fewest_changes, self.n = fewest_changes, n
+        self.wanted = wanted
         asked = options.get("safety")
         self.safety = float(method.safety if asked is None else asked)
         self.where = type(method).__name__
@@ -140,12 +161,16 @@ class _Asked:
         observed = self.method.planning_.observed
         return PlanChecker(people, observed, book, lambda: relaxed_rules(book))
 
+    def standard(self, checker: PlanChecker) -> Standard:
+        sturdiness = _sturdiness(self.method, checker, self.wanted.min_robust)
+        return Standard(sturdiness, self.wanted.most_changes)
+
     # ---- what the method offers ------------------------------------------------------------------
 
     def candidates(self, checker: PlanChecker) -> Candidates:
         """Return what the method offers to the people whom h rejects."""
         found = self._proposals(checker)
-        if self.fewest_changes:
+        if self.wanted.fewest_changes:
             found = replace(found, F_plus=self._with_fewest(checker, found.F_plus))
         Z = self.problem.encoder.from_features(checker.F)
         return Candidates(
@@ -154,7 +179,7 @@ class _Asked:
             reason=found.reason,
             log_prob=found.log_prob,
             tried=found.tried,
-            keep_first=not self.fewest_changes,
+            keep_first=not self.wanted.fewest_changes,
         )
 
     def _proposals(self, checker: PlanChecker) -> Proposals:
@@ -163,7 +188,7 @@ class _Asked:
         If a method does not take rules, put back every feature that they forbid to change.
         """
         method, rejected = self.method, checker.rejected
-        n = max(self.n, FEWEST) if self.fewest_changes else self.n
+        n = max(self.wanted.n, FEWEST) if self.wanted.fewest_changes else self.wanted.n
         rules = None if checker.rules.request is None else checker.rules
         parts: list[Proposals] = []
         order = []
@@ -173,7 +198,8 @@ class _Asked:
                 options["rules"] = mine
             Z = self.problem.encoder.from_features(checker.F[people])
             found = method.propose(Z, KeyedNoise(method.random_state), n, **options)
-            parts.append(replace(found, F_plus=_within_rules(checker, people, found.F_plus)))
+            F_plus = self._only_read(checker.F[people], found.F_plus)
+            parts.append(replace(found, F_plus=_within_rules(checker, people, F_plus)))
             order.append(rows)
         if not parts:
             nothing = np.zeros((0, 1, checker.F.shape[1]))
@@ -185,6 +211,11 @@ class _Asked:
             lambda: np.concatenate([part.reason() for part in parts])[back],
             parts[0].log_prob,
         )
+
+    def _only_read(self, F: Array, F_plus: Array) -> Array:
+        """Return F_plus (N, k, d) without changes of features that h does not read."""
+        unread = self.method.planning_.unread
+        return F_plus if unread is None else np.where(unread, F[:, None], F_plus)
 
     def _with_fewest(self, checker: PlanChecker, F_plus: Array) -> Array:
         """Undo every change in F_plus (N, k, d) that neither h nor the verifier needs."""
@@ -214,10 +245,10 @@ class _Asked:
     def _worth(self, checker: PlanChecker, Z: Array, person: np.ndarray, F_plus: Array) -> Array:
         """(m,) the expected Score of each x_plus, less CHANGE for each change if few are wanted."""
         problem, Z_plus = self.problem, self.problem.encoder.from_features(F_plus)
-        cost, confidence = problem.cost(Z[person], Z_plus), problem.confidence(Z_plus)
+        cost, confidence = problem.cost(Z[person], Z_plus), checker.confidence(person, F_plus)
         found = Scored(*(part[:, None] for part in (F_plus, Z_plus, confidence, cost)))
         value = expected_score(found, self.method.verifier_, safety=self.safety)[:, 0]
-        if not self.fewest_changes:
+        if not self.wanted.fewest_changes:
             return value
         moved = ~unchanged(checker.F[person], F_plus) & ~checker.follows
         return value - CHANGE * moved.sum(axis=1)
@@ -241,12 +272,13 @@ class _Asked:
         """Return the tests for plans made as this request asks; made once for equal requests."""
         rules = self._everybodys_rules()
         asked = {name: value for name, value in self.options.items() if value is not None}
-        n = self.n if self.fewest_changes else 1  # else the first plan does not depend on n
-        more = () if rules is None and n == 1 else (n, None if rules is None else rules.key())
-        key = repr((self.fewest_changes, sorted(asked.items()), *more))
+        more = () if rules is None else (rules.key(),)
+        if self.wanted != _Wanted(fewest_changes=self.wanted.fewest_changes):
+            more = (astuple(self.wanted), *more)
+        key = repr((self.wanted.fewest_changes, sorted(asked.items()), *more))
         tests = self.method.planning_.tests
         if key not in tests:
-            tests[key] = self._make_tests(rules, n)
+            tests[key] = self._make_tests(rules)
         return tests[key]
 
     def _everybodys_rules(self) -> Rules | None:
@@ -263,7 +295,7 @@ class _Asked:
             )
         return None if stated.default == Rules() else stated.default
 
-    def _make_tests(self, rules: Rules | None, n: int) -> list[ThresholdTest]:
+    def _make_tests(self, rules: Rules | None) -> list[ThresholdTest]:
         outcomes = self.method.planning_.outcomes
         if outcomes is None:
             raise UserError(
@@ -279,10 +311,11 @@ class _Asked:
         if len(table) == 0:
             return []
         options = {name: value for name, value in self.options.items() if value is not None}
-        again = _Asked(self.method, rules, options, fewest_changes=self.fewest_changes, n=n)
+        again = _Asked(self.method, rules, options, self.wanted)
         checker = again.checker(self.problem.read(table))
         # test the plans that people would be shown, and no others
-        shown = make_plans(checker, again.candidates(checker), n, english())
+        standard = again.standard(checker)
+        shown = make_plans(checker, again.candidates(checker), self.wanted.n, english(), standard)
         first = [replace(plan, alternatives=()) for plan in shown if plan.status == "ok"]
         if not first:
             return []
@@ -394,26 +427,24 @@ def _as_read(checker: PlanChecker, f_plus: Array, changes: list[Change]) -> Arra
     return f_plus
 
 
-def _with_robustness(method: Proposer, checker: PlanChecker, plans: Plans) -> Plans:
-    """Add to each plan how many retrained models and how many imprecise tries accept it."""
-    if not plans.shown:
-        return plans
-    problem = method.problem_
-    Z = problem.encoder.encode(plans.x_plus())
+def _sturdiness(method: Proposer, checker: PlanChecker, least: float) -> Sturdiness:
+    """Return the counts of retrained models, and of noisy tries of h, for rows of these people."""
+    problem, verifier, seed = method.problem_, method.verifier_, method.random_state
     moves = problem.encoder.number_columns(~problem.rules.immutable)
-    before = np.repeat(checker.F, [len(plan.every) for plan in plans], axis=0)
-    shaken = imprecise(
-        lambda noisy: _confidence_from(problem, before, noisy),
-        Z,
-        moves,
-        method.random_state,
-        problem.protected.hide_encoded,
-    )
-    verifier = method.verifier_
-    again = [None] * len(Z) if verifier is None else retrained(verifier.votes(Z))
-    return plans.with_shown(
-        [{"imprecise": i, "retrained": r} for i, r in zip(shaken, again, strict=True)]
-    )
+    blank = problem.protected.hide_encoded
+
+    def votes(person: np.ndarray, F: Array) -> np.ndarray:
+        assert verifier is not None
+        return np.asarray(verifier.votes(problem.encoder.from_features(F)).sum(axis=0))
+
+    def tries(person: np.ndarray, F: Array) -> np.ndarray:
+        Z, before = problem.encoder.from_features(F), checker.F[person]
+        shares = imprecise(
+            lambda noisy: _confidence_from(problem, before, noisy), Z, moves, seed, blank
+        )
+        return np.array([share.k for share in shares])
+
+    return Sturdiness(tries, None if verifier is None else votes, N_RETRAINED, least)
 
 
 def _confidence_from(problem: Problem, F: Array, noisy: Array) -> Array:

@@ -42,6 +42,31 @@ CHANGE_COLUMNS = ("feature", "wording", "unit", "before", "after", "before_text"
 
 
 @dataclass(frozen=True)
+class Safety:
+    """A change that h does not need: how sturdy the plan would be without it.
+
+    >>> Safety(Share(3, 8), Share(30, 32)).to_dict()["retrained"]["k"]
+    3
+    """
+
+    retrained: Share | None  # retrained models that would accept the rest
+    imprecise: Share  # tries with noise in which h would accept the rest
+
+    def to_text(self, language: Wording) -> str:
+        """Return why the change is there, in words: by the experiment that needs it more."""
+        both = {"safety_retrained": self.retrained, "safety_imprecise": self.imprecise}
+        known = {name: share for name, share in both.items() if share is not None}
+        name = min(known, key=lambda name: known[name].k / known[name].n)
+        share = known[name]
+        return language(f"value.{name}", k=share.n - share.k, n=share.n)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        retrained = self.retrained and self.retrained.to_dict()
+        return {"retrained": retrained, "imprecise": self.imprecise.to_dict()}
+
+
+@dataclass(frozen=True)
 class Change:
     """The change of one feature from its value in x to its value in x_plus; None: missing.
 
@@ -55,6 +80,7 @@ class Change:
     after: Any
     language: Wording = field(default_factory=english, repr=False, compare=False)
     digits: int | None = field(default=None, repr=False, compare=False)  # shown digits, at least
+    safety: Safety | None = None  # set if h does not need this change
 
     @cached_property
     def _written(self) -> tuple[tuple[str, str], int | None]:
@@ -86,7 +112,16 @@ class Change:
     def to_text(self) -> str:
         """Return the change as one line of text."""
         before, after = self.words
-        return self.language("value.change", feature=self.feature.label, before=before, after=after)
+        parts = {"feature": self.feature.label, "before": before, "after": after}
+        text = self.language("value.change", **parts)
+        if self.safety is None:
+            return text
+        return self.language("value.for_safety", change=text, why=self.safety_text)
+
+    @property
+    def safety_text(self) -> str:
+        """Why the change is there although h does not need it; empty if h needs it."""
+        return "" if self.safety is None else self.safety.to_text(self.language)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -100,6 +135,7 @@ class Change:
             "after": _json_value(self.after),
             "before_text": self.words[0],
             "after_text": self.words[1],
+            "safety": self.safety and self.safety.to_dict(),
         }
 
 
@@ -228,6 +264,9 @@ class Plan:
     consequences: tuple[Change, ...] = ()  # what then changes by itself: derived values and time
     retrained: Share | None = None  # retrained models that accept it (`robustness`)
     imprecise: Share | None = None  # noisy copies of x_plus that h accepts (`robustness`)
+    is_fragile: bool = False  # too few retrained models or noisy tries accept it
+    is_beyond: bool = False  # it has more changes than a plan should have
+    minimal: Plan | None = None  # the plan without the changes for safety; None: it has none
     promise: Promise | None = None  # the promise that was requested; with "ok", it holds
     round_numbers: RoundNumbers | None = None  # for letters
     row: Row | None = field(default=None, repr=False, compare=False)  # the complete x_plus
@@ -266,7 +305,7 @@ class Plan:
     @property
     def purpose(self) -> str:
         """The headline of the plan."""
-        return self.language("plan.purpose")
+        return self.language("plan.fragile" if self.is_fragile else "plan.purpose")
 
     @property
     def reason(self) -> str:
@@ -347,6 +386,8 @@ class Plan:
     def prospects(self) -> list[str]:
         """Sentences about the promise and the robustness of the plan."""
         words, sentences = self.language, []
+        if self.is_beyond:
+            sentences.append(words("plan.beyond"))
         if self.promise is not None and self.status == "ok":
             sentences.append(
                 words(
@@ -404,6 +445,9 @@ class Plan:
             "cheapest": self.cheapest.to_dict() if self.cheapest else None,
             "retrained": self.retrained.to_dict() if self.retrained else None,
             "imprecise": self.imprecise.to_dict() if self.imprecise else None,
+            "is_fragile": self.is_fragile,
+            "is_beyond": self.is_beyond,
+            "minimal": self.minimal._own_values() if self.minimal else None,
             "changes": [change.to_dict() for change in self.changes],
             "consequences": [change.to_dict() for change in self.consequences],
             "x_plus": self.row.to_dict() if self.row else None,
@@ -455,7 +499,8 @@ class Plan:
             return ""
         rows = "".join(
             f"<tr><th>{escape(change.feature.label)}</th>"
-            f"<td>{escape(before)}</td><td>→{NO_BREAK}{escape(after)}</td></tr>"
+            f"<td>{escape(before)}</td><td>→{NO_BREAK}{escape(after)}"
+            f"{_safety_html(change)}</td></tr>"
             for change in self.changes
             for before, after in [map(unbroken, change.words)]
         )
@@ -463,6 +508,10 @@ class Plan:
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+
+def _safety_html(change: Change) -> str:
+    return f"<br><small>{escape(change.safety_text)}</small>" if change.safety else ""
 
 
 # ---- several people -------------------------------------------------------------------------
@@ -687,9 +736,16 @@ def _read_plan(data: dict[str, Any], row: Row | None, **about: Any) -> Plan:
         cheapest=_read_evidence(data["cheapest"]),
         retrained=_read_share(data["retrained"]),
         imprecise=_read_share(data["imprecise"]),
+        is_fragile=data.get("is_fragile", False),
+        is_beyond=data.get("is_beyond", False),
+        minimal=_read_minimal(data.get("minimal"), about),
         round_numbers=_read_round_numbers(data.get("round_numbers")),
         row=row,
     )
+
+
+def _read_minimal(data: dict[str, Any] | None, about: dict[str, Any]) -> Plan | None:
+    return None if data is None else _read_plan(data, None, **about)
 
 
 def _read_share(data: dict[str, Any] | None) -> Share | None:
@@ -716,6 +772,10 @@ def _read_change(data: dict[str, Any], words: Wording) -> Change:
         kind |= {"role": "advances", "horizon": data["horizon"]}
     feature = Feature(**named, **kind, missing=missing)
     change = Change(feature, data["before"], data["after"], words)
+    if data.get("safety"):
+        why = data["safety"]
+        both = _read_share(why["retrained"]), _read_share(why["imprecise"])
+        change = replace(change, safety=Safety(both[0], both[1] or Share(0, 1)))
     vars(change)["words"] = (data["before_text"], data["after_text"])
     return change
 

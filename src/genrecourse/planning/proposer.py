@@ -19,6 +19,7 @@ from genrecourse.planning.promise import (
     test_arrays,
     tests_from_arrays,
 )
+from genrecourse.planning.unread import unread_features
 
 if TYPE_CHECKING:
     from genrecourse.rules.policy import Policy
@@ -86,6 +87,7 @@ class PlanningData:
 
     observed: ObservedValues
     outcomes: PromiseData | None  # None: fit was given no outcomes
+    unread: np.ndarray | None = None  # (d,) features that h does not read; None: not known
     tests: dict[str, list[ThresholdTest]] = field(default_factory=dict)
 
     @classmethod
@@ -113,11 +115,14 @@ class PlanningData:
                 random_state,
                 problem.protected.hide_encoded,
             )
-        return cls(ObservedValues.of(F, problem.encoder), outcomes)
+        observed = ObservedValues.of(F, problem.encoder)
+        return cls(observed, outcomes, unread_features(problem, F, observed, random_state))
 
     def arrays(self, *, with_outcomes: bool) -> dict[str, dict[str, np.ndarray]]:
         """Return groups of arrays for a model file, by the group's name."""
         values = {str(j): values for j, values in enumerate(self.observed.values)}
+        if self.unread is not None:
+            values["unread"] = self.unread
         groups = {"menu": values}
         if with_outcomes and self.outcomes is not None:
             groups["ground"] = self.outcomes.arrays()
@@ -135,5 +140,7 @@ class PlanningData:
         return cls(
             ObservedValues(tuple(values[str(j)] for j in range(len(problem.schema)))),
             PromiseData.from_arrays(outcomes, *about) if outcomes else None,
-            {AS_FITTED: tests_from_arrays(learned)} if learned else {},
+            values.get("unread"),  # older files have none
+            # older files tested plans with changes that are not needed
+            {AS_FITTED: tests_from_arrays(learned)} if learned and "unread" in values else {},
         )

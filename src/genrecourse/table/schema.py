@@ -65,6 +65,8 @@ class Feature(BaseModel):
     horizon: float | None = Field(None, gt=0, allow_inf_nan=False)  # only if it advances: how far
     direction: Literal["any", "increase", "decrease"] = "any"
     max_step: float | None = Field(None, gt=0)  # largest change, in the feature's unit
+    # smallest change worth asking for; None: a small share of the usual range
+    min_step: float | None = Field(None, gt=0, allow_inf_nan=False)
     cost_weight: float = Field(1.0, gt=0, allow_inf_nan=False)
     cost: CostScale = "range"  # of a number: the scale on which a change is paid (see `Cost`)
 
