@@ -78,7 +78,7 @@ class LearningTask:
         with own_warnings() as notes:
             method.fit(self.X, self.y)
         method.policy_ = self.policy
-        accepted = method.classifier_.accepts(self.X[method.schema_.names])
+        accepted = method.classifier_.accepts(self.X[method.schema_.columns])
         training = method.fit_report_.get("training", {})
         interrupted = training.get("ended") == "interrupted"
         return Learned(

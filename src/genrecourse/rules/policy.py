@@ -418,7 +418,7 @@ class Policy:
         schema = self.schema(X)
         remarks = schema.lint(X)
         for name, own in self.stated.features.items():
-            remarks += _lint_feature(schema[name], own, X[name])
+            remarks += _lint_feature(schema[name], own, schema[name].values(X))
         remarks += [*_lint_immutables(schema, X), *self._lint_rules(schema, X)]
         if all(feature.role != "mutable" for feature in schema):
             remarks.append("no feature is mutable, so there can be no plan")
@@ -441,7 +441,7 @@ class Policy:
             found.append(f"'decision.favourable' will be refused for such a table: {error}")
         unless, asking = ", unless the model accepts such rows already", np.ones(len(X), dtype=bool)
         if method is not None:
-            unless, asking = "", ~method.classifier_.accepts(X[method.schema_.names])
+            unless, asking = "", ~method.classifier_.accepts(X[method.schema_.columns])
         for then, whom in (("", np.zeros(len(X), dtype=bool)), (unless, asking)):
             try:
                 request_book(self.stated.rules, book, X, whom)
@@ -478,7 +478,7 @@ class Policy:
         return remarks
 
     def _lint_plans(self, method: FittedMethod, X: pd.DataFrame) -> list[str]:
-        rejected = np.flatnonzero(~method.classifier_.accepts(X[method.schema_.names]))
+        rejected = np.flatnonzero(~method.classifier_.accepts(X[method.schema_.columns]))
         if len(rejected) == 0:
             return ["the model rejects none of these rows, so no plan was tried"]
         some = rejected[np.linspace(0, len(rejected) - 1, min(len(rejected), TRIED)).astype(int)]
@@ -533,9 +533,10 @@ def _lint_feature(feature: Feature, own: FeaturePolicy, column: pd.Series) -> It
 
 def _lint_immutables(schema: Schema, X: pd.DataFrame) -> Iterable[str]:
     """Yield a sentence if most rows share their immutable values with no other row."""
-    fixed = [feature.name for feature in schema if feature.role == "immutable"]
-    compared = [name for name in fixed if X[name].nunique() <= SHARED]
-    alone = ~X.duplicated(compared, keep=False) if compared else pd.Series(False, X.index)
+    immutable = {f.name: f.values(X) for f in schema if f.role == "immutable"}
+    fixed, values = list(immutable), pd.DataFrame(immutable, index=X.index)
+    compared = [name for name in fixed if values[name].nunique() <= SHARED]
+    alone = ~values.duplicated(compared, keep=False) if compared else pd.Series(False, X.index)
     if alone.mean() > 0.5:
         share = _share(int(alone.sum()), len(X))
         yield (
@@ -578,7 +579,7 @@ def _lint_relations(texts: Iterable[str], schema: Schema, X: pd.DataFrame) -> It
 
 
 def _lint_use(h: Classifier, schema: Schema, X: pd.DataFrame) -> Iterable[str]:
-    for use in protected_used_by(h, schema, X[schema.names]):
+    for use in protected_used_by(h, schema, X[schema.columns]):
         yield f"{use.sentence}, and it is protected"
 
 

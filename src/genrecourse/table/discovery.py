@@ -4,7 +4,7 @@ A relation is looked for in one half of the rows and has to hold in the other ha
 if all of this is true:
 
 - it holds in at least 99.9% of the rows that it says something about;
-- chance would break it in at least 5% of these rows: the values are dealt to the rows at random;
+- chance would break it in at least 2% of these rows: the values are dealt to the rows at random;
 - chance would hardly ever keep it as well as the second half does (`table/chance.py`). The
   probability is multiplied by the number of relations that the first half proposed;
 - there are so many rows that at most 2% exceptions can hide, with 95% confidence: 149 rows if
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from genrecourse.table.encoding import Array
 
-SHARE = 0.05  # of the rows that chance must break, or the relation says too little
+SHARE = 0.02  # of the rows that chance must break, or the relation says too little
 ALPHA = 0.01  # probability that chance keeps any of the proposed relations
 HIDDEN = 0.02  # share of exceptions that the rows must rule out
 COMMON = 0.05  # share of rows that a number's most common value needs to be named in a rule
@@ -363,7 +363,7 @@ def _with_group(schema: Schema, group: OneHot) -> Schema:
     none = NONE if NONE not in group.labels else f"{NONE} of these"
     levels = (*group.labels, none) if group.or_none else group.labels
     category = {"name": name, "kind": "category", "categories": levels, "role": first.role}
-    merged = validated(Feature, {**category, "columns": group.columns}, "schema")
+    merged = validated(Feature, {**category, "one_hot": group.columns}, "schema")
     features = [
         merged if feature.name == first.name else feature
         for feature in schema

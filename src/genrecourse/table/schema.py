@@ -61,7 +61,7 @@ class Feature(BaseModel):
     wording: str = ""  # the feature's name in a sentence; `name` if empty
     # columns of 0 and 1, one for each category, that hold it in the table; () if it has one column
     # of its own name. The last category may have no column: then all columns are 0
-    columns: tuple[str, ...] = ()
+    one_hot: tuple[str, ...] = ()
     role: Literal["mutable", "immutable", "protected", "derived", "advances"] = "mutable"
     formula: str | None = None  # only if derived: computed from other features (see `formulas`)
     horizon: float | None = Field(None, gt=0, allow_inf_nan=False)  # only if it advances: how far
@@ -90,13 +90,13 @@ class Feature(BaseModel):
                 f"'{self.name}' is a category: remove range, decimals and max_step, which only "
                 "numbers have"
             )
-        if self.columns and len(self.categories) - len(self.columns) not in (0, 1):
+        if self.one_hot and len(self.categories) - len(self.one_hot) not in (0, 1):
             return (
                 f"'{self.name}' has {len(self.categories)} categories in "
-                f"{counted(len(self.columns), 'column')}: list one column for each category, or "
+                f"{counted(len(self.one_hot), 'column')}: list one column for each category, or "
                 "for each but the last"
             )
-        if self.columns and self.missing:
+        if self.one_hot and self.missing:
             return f"'{self.name}' is stored in columns of 0 and 1, so it cannot be missing"
         if self.direction != "any" and not self.ordered:
             return (
@@ -106,9 +106,9 @@ class Feature(BaseModel):
         return ""
 
     def _number_problem(self) -> str:
-        if self.categories or self.ordered or self.columns:
+        if self.categories or self.ordered or self.one_hot:
             return (
-                f"'{self.name}' is a number: remove categories, ordered and columns, which only "
+                f"'{self.name}' is a number: remove categories, ordered and one_hot, which only "
                 "categories have"
             )
         if self.range is not None and not self.range[0] <= self.range[1]:
@@ -158,54 +158,63 @@ class Feature(BaseModel):
     @property
     def stored_in(self) -> tuple[str, ...]:
         """The columns of the table that hold the feature."""
-        return self.columns or (self.name,)
+        return self.one_hot or (self.name,)
 
     def values(self, X: pd.DataFrame) -> pd.Series:
         """Return the feature's values in a table, also if several columns of 0 and 1 hold them.
 
         Examples:
             >>> pets = Feature(
-            ...     name="pet", kind="category", categories=("cat", "dog"), columns=("cat", "dog")
+            ...     name="pet", kind="category", categories=("cat", "dog"), one_hot=("cat", "dog")
             ... )
             >>> pets.values(pd.DataFrame({"cat": [1, 0], "dog": [0, 1]})).tolist()
             ['cat', 'dog']
         """
-        return self._joined(X) if self.columns else X[self.name]
+        return self._joined(X) if self.one_hot else X[self.name]
 
     def _joined(self, X: pd.DataFrame) -> pd.Series:
         """Return the category of each row. Raises UserError if its columns do not hold one."""
-        ones = np.array([_flags(X[column]) for column in self.columns])
+        ones = np.array([_flags(X[column]) for column in self.one_hot])
         total = ones.sum(axis=0)
         bad = (total > 1) | np.isnan(total)
-        bad |= (total < 1) & (len(self.categories) == len(self.columns))
+        bad |= (total < 1) & (len(self.categories) == len(self.one_hot))
         if bad.any():
             row = int(bad.argmax())
-            cells = {column: plain(X[column].iloc[row]) for column in self.columns}
+            cells = {column: plain(X[column].iloc[row]) for column in self.one_hot}
             raise UserError(
                 f"'{self.name}' is stored in columns of which one is 1 and the others are 0; "
                 f"index {plain(X.index[row])!r} has {cells} ({counted(int(bad.sum()), 'such row')} "
                 "in all). Correct the table, or make a schema without this group"
             )
-        places = np.where(total == 0, len(self.columns), ones.argmax(axis=0))
+        places = np.where(total == 0, len(self.one_hot), ones.argmax(axis=0))
         levels = np.array(self.categories, dtype=object)
         return pd.Series(levels[places], X.index, dtype=object, name=self.name)
+
+    def value(self, row: pd.Series) -> Any:
+        """Return the feature's value in one row of a table.
+
+        Examples:
+            >>> Feature(name="age", kind="number").value(pd.Series({"age": 30}))
+            30
+        """
+        return self.values(row.to_frame().T).iloc[0] if self.one_hot else row[self.name]
 
     def split(self, values: pd.Series, like: pd.DataFrame) -> dict[str, pd.Series]:
         """Return the columns that hold these values, with the dtypes of `like`.
 
         Examples:
             >>> pets = Feature(
-            ...     name="pet", kind="category", categories=("cat", "dog"), columns=("cat", "dog")
+            ...     name="pet", kind="category", categories=("cat", "dog"), one_hot=("cat", "dog")
             ... )
             >>> like = pd.DataFrame({"cat": [1], "dog": [0]})
             >>> {name: c.tolist() for name, c in pets.split(pd.Series(["dog"]), like).items()}
             {'cat': [0], 'dog': [1]}
         """
-        if not self.columns:
+        if not self.one_hot:
             return {self.name: values}
         return {
             column: (values == level).astype(like[column].dtype)
-            for column, level in zip(self.columns, self.categories, strict=False)
+            for column, level in zip(self.one_hot, self.categories, strict=False)
         }
 
 
