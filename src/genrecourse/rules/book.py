@@ -115,7 +115,9 @@ class RuleBook:
     @property
     def asked_relations(self) -> tuple[Relation, ...]:
         """The relations of the request that bind any of these people."""
-        return () if self.request is None else tuple(compress(self.request.relations, self._binding))
+        return (
+            () if self.request is None else tuple(compress(self.request.relations, self._binding))
+        )
 
     @cached_property
     def applies(self) -> np.ndarray:

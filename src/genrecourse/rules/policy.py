@@ -50,6 +50,7 @@ from genrecourse.rules.requests import request_book
 from genrecourse.rules.roles import protected_used_by
 from genrecourse.rules.stated import PersonalRules, read_rules
 from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.patterns import quoted
 from genrecourse.table.schema import Feature, Level, Schema
 from genrecourse.table.validation import validated
 
@@ -269,7 +270,8 @@ class Policy:
         own = self.stated.features.get(feature.name)
         if own is None:
             role = self.stated.unlisted
-            return schema if role is None else schema.with_feature(feature.name, role=role)
+            stays = role is None or feature.follows  # what its parts or time make of it
+            return schema if stays else schema.with_feature(feature.name, role=role)
         changes = own.stated()
         if changes.get("kind") == "category":  # what `Schema.infer` found is about numbers
             changes = {"range": None, "decimals": None, **changes}
@@ -349,6 +351,8 @@ class Policy:
     def _differences(self, fitted: Schema) -> list[str]:
         found = []
         for feature in fitted:
+            if feature.follows and feature.name not in self.stated.features:
+                continue
             for field, value in self._stated_of(feature.name).items():
                 has = getattr(feature, field)
                 if has != value:
@@ -475,6 +479,7 @@ class Policy:
             if getattr(rules, field) == 0
         ]
         remarks += _lint_relations(rules.relations, schema, X)
+        remarks += _lint_kept(schema)
         return remarks
 
     def _lint_plans(self, method: FittedMethod, X: pd.DataFrame) -> list[str]:
@@ -576,6 +581,14 @@ def _lint_relations(texts: Iterable[str], schema: Schema, X: pd.DataFrame) -> It
         if broken.any():
             share = _share(int(broken.sum()), len(X))
             yield f"{share} of the rows already break the rule '{text}'"
+
+
+def _lint_kept(schema: Schema) -> Iterable[str]:
+    """Yield a sentence for each relation of the schema that a role puts out of force."""
+    for text in schema.relations:
+        hidden = [name for name in schema.protected if quoted(name) in text]
+        if hidden:
+            yield f"the schema's relation '{text}' names {hidden}, protected: it is not in force"
 
 
 def _lint_use(h: Classifier, schema: Schema, X: pd.DataFrame) -> Iterable[str]:

@@ -129,7 +129,9 @@ class Problem:
         """
         if rules is None and not self.rules.schema.relations:
             return None
-        return request_book({} if rules is None else rules, self.rules, people.X, people.rejected, people.F)
+        return request_book(
+            {} if rules is None else rules, self.rules, people.X, people.rejected, people.F
+        )
 
     # ---- h ---------------------------------------------------------------------------------------
 

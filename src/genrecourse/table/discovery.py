@@ -15,6 +15,7 @@ if all of this is true:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -57,6 +58,7 @@ SHARE = 0.02  # of the rows that chance must break, or the relation says too lit
 ALPHA = 0.01  # probability that chance keeps any of the proposed relations
 HIDDEN = 0.02  # share of exceptions that the rows must rule out
 COMMON = 0.05  # share of rows that a number's most common value needs to be named in a rule
+_TOTAL = re.compile(r"(^|[^a-z])(total|sum|all|overall|gross)($|[^a-z])", re.I)
 NONE = "none"  # the level of a group of columns that are all 0
 
 
@@ -67,7 +69,7 @@ class Suggestion:
     Examples:
         >>> found = Suggestion(AtMost("mean", "worst"), Verdict(569, 0, 0.31, -90.0))
         >>> str(found)
-        "'mean' is at most 'worst': holds in 569 of 569 rows; by chance, 31% would break it"
+        "'mean' is at most 'worst': holds in 569 of 569 rows; by chance, 31% of them would break it"
     """
 
     pattern: Pattern
@@ -91,7 +93,7 @@ class Suggestion:
         held, rows = self.n - self.exceptions, counted(self.n, "row")
         return (
             f"{self.pattern.words}: holds in {held:,} of {rows}; by chance, "
-            f"{self.verdict.share:.0%} would break it"
+            f"{self.verdict.share:.0%} of them would break it"
         )
 
 
@@ -109,7 +111,7 @@ def discover_relations(
         >>> X = pd.DataFrame({"low": np.minimum(first, second), "high": np.maximum(first, second)})
         >>> for found in discover_relations(X):
         ...     print(found)
-        'low' is at most 'high': holds in 400 of 400 rows; by chance, 17% would break it
+        'low' is at most 'high': holds in 400 of 400 rows; by chance, 16% of them would break it
     """
     schema = Schema.infer(X) if schema is None else schema
     order = np.random.default_rng(seed).permutation(len(X))
@@ -192,9 +194,7 @@ class _Table:
     def others(self, rows: Rows, exact: Sequence[Suggestion]) -> Iterator[Pattern]:
         """Yield the patterns that are no equalities. exact: the equalities, whose ratios say all
         about a column."""
-        ratios = {
-            each.pattern.features[0] for each in exact if len(each.pattern.features) == 2
-        }
+        ratios = {each.pattern.features[0] for each in exact if len(each.pattern.features) == 2}
         left = {name: values for name, values in rows.numbers.items() if name not in ratios}
         yield from find_orders(Rows(left, rows.flags))
         yield from find_missing(rows)
@@ -277,21 +277,29 @@ def _without_implied(
     ]
     covered: dict[frozenset[str], set[tuple[int, int]]] = {}
     answer = []
-    for each in sorted(kept, key=lambda each: -each.n):
+    for each in sorted(kept, key=lambda each: _breadth(each, rows)):
         if isinstance(each.pattern, IfThen):
-            names = frozenset(each.pattern.features)
+            seen = covered.setdefault(frozenset(each.pattern.features), set())
             cells = _forbidden(each.pattern, rows)
-            if cells <= covered.get(names, set()) or _by_order(each.pattern, orders, rows):
+            if cells <= seen or _by_order(each.pattern, orders, rows):
                 continue
-            covered.setdefault(names, set()).update(cells)
+            seen |= cells
         answer.append(each)
     place = {id(each): k for k, each in enumerate(kept)}
     return sorted(answer, key=lambda each: place[id(each)])
 
 
+def _breadth(each: Suggestion, rows: Rows) -> tuple[int, int, int]:
+    """Return a key that sorts if-then rules: what rules out most, in the fewest words, first."""
+    rule = each.pattern
+    if not isinstance(rule, IfThen):
+        return (0, 0, 0)
+    return (-len(_forbidden(rule, rows)), len(rule.condition.values + rule.then.values), -each.n)
+
+
 def _by_sums(exact: Iterable[Suggestion], rows: Rows) -> set[tuple[str, ...]]:
     """Return the orders (part, total) of sums whose other parts are never negative."""
-    found = set()
+    found = set[tuple[str, ...]]()
     for each in exact:
         total, *parts = each.pattern.features
         for part in parts:
@@ -373,8 +381,14 @@ def _with_group(schema: Schema, group: OneHot) -> Schema:
 
 
 def _with_sum(schema: Schema, total: WeightedSum) -> Schema:
-    """Return the schema in which the total, or else one of its terms, is derived."""
-    for name in total.features:
+    """Return the schema in which one of the numbers is computed from the others.
+
+    It is the one whose name says that it is a total, or else the last column: people append what
+    they compute.
+    """
+    places = {name: k for k, name in enumerate(schema.names)}
+    order = sorted(total.features, key=lambda name: -places[name])
+    for name in sorted(order, key=lambda name: _TOTAL.search(name) is None):
         if schema[name].role == "mutable":
             formula = (total if name == total.name else total.solved_for(name)).formula
             try:

@@ -245,7 +245,9 @@ class TableEncoder:
         columns: dict[str, pd.Series] = {}
         for j, (feature, block) in enumerate(zip(self.schema, self.blocks, strict=True)):
             values = _values(feature, block, F[:, j])
-            columns |= feature.split(_place(feature, feature.values(lent), everything, values), lent)
+            columns |= feature.split(
+                _place(feature, feature.values(lent), everything, values), lent
+            )
         return pd.DataFrame(columns)[list(like.columns)]
 
 

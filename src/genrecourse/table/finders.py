@@ -203,7 +203,7 @@ def _by_start(names: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name in names:
         for joint in _JOINT.finditer(name):
-            if 0 < joint.start() and joint.end() < len(name):
+            if joint.start() > 0 and joint.end() < len(name):
                 found.setdefault(name[: joint.end()], []).append(name)
     return dict(sorted(found.items(), key=lambda item: (-len(item[1]), -len(item[0]))))
 

@@ -76,7 +76,13 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Pattern(ABC):
-    """One relation between columns."""
+    """One relation between columns.
+
+    Examples:
+        >>> relation: Pattern = AtMost("mean", "worst")
+        >>> relation.rules
+        ('"mean" <= "worst"',)
+    """
 
     kind: ClassVar[str]
 

@@ -194,8 +194,10 @@ class Feature(BaseModel):
         """Return the feature's value in one row of a table.
 
         Examples:
-            >>> Feature(name="age", kind="number").value(pd.Series({"age": 30}))
-            30
+            >>> Feature(name="job", kind="category", categories=("cook",)).value(
+            ...     pd.Series({"job": "cook"})
+            ... )
+            'cook'
         """
         return self.values(row.to_frame().T).iloc[0] if self.one_hot else row[self.name]
 
@@ -343,15 +345,11 @@ class Schema(BaseModel):
     # ---- from a table -----------------------------------------------------------------------
 
     @classmethod
-    def infer(
-        cls, X: pd.DataFrame, *, immutable: Iterable[str] = (), keep_relations: bool = False
-    ) -> Schema:
+    def infer(cls, X: pd.DataFrame, *, immutable: Iterable[str] = ()) -> Schema:
         """Return a schema with the kinds, categories, ranges and decimals seen in a table.
 
-        Features named in `immutable` are immutable; all others are mutable.
-
-        keep_relations: every plan keeps what all rows of X keep and what is no accident, such as
-        "the mean is at most the worst" (`discover_relations`, docs/relations.md).
+        Features named in `immutable` are immutable; all others are mutable. `discover_relations`
+        finds what holds between the columns.
         """
         check_table(X)
         if isinstance(immutable, str):
@@ -359,10 +357,6 @@ class Schema(BaseModel):
         schema = cls(features=tuple(_infer_feature(X[name]) for name in X.columns))
         for name in immutable:
             schema = schema.with_feature(name, role="immutable")
-        if keep_relations:
-            from genrecourse.table import discovery  # it needs a schema to begin with
-
-            schema = discovery.keep_relations(schema, discovery.discover_relations(X, schema))
         return schema
 
     # ---- JSON -------------------------------------------------------------------------------
