@@ -121,7 +121,7 @@ def discover_relations(
     groups = _usable_groups(groups, schema)
     # what holds for a category is looked for in the category, not in its columns
     table = _Table.read(X, keep_relations(schema, groups))
-    exact = _confirmed(table.rows, halves, table.equalities)
+    exact = [table.refitted(each) for each in _confirmed(table.rows, halves, table.equalities)]
     others = _confirmed(table.rows, halves, lambda rows: table.others(rows, exact))
     return [*groups, *exact, *_without_implied(others, exact, table.rows)]
 
@@ -190,6 +190,19 @@ class _Table:
                 if key not in seen and len(each.formula) <= LONGEST:
                     seen.add(key)
                     yield each
+
+    def refitted(self, each: Suggestion) -> Suggestion:
+        """Return a ratio with the factor that fits all rows; half of them leave it less certain."""
+        if len(each.pattern.features) > 2:
+            return each
+        both, numbers = each.pattern.features, self.rows.numbers
+        own = Rows({name: numbers[name] for name in numbers if name in both})
+        for tolerance in (dict.fromkeys(self.tolerance, 0.0), self.tolerance):
+            for again in find_ratios(own, tolerance):
+                verdict = again.verdict(self.rows)
+                if again.name == each.pattern.features[0] and _says_something(verdict):
+                    return Suggestion(again, verdict)
+        return each
 
     def others(self, rows: Rows, exact: Sequence[Suggestion]) -> Iterator[Pattern]:
         """Yield the patterns that are no equalities. exact: the equalities, whose ratios say all

@@ -79,20 +79,35 @@ def find_ratios(rows: Rows, tolerance: Mapping[str, float]) -> Iterator[Weighted
 
 
 def _ratio(a: str, b: str, rows: Rows, tolerance: Mapping[str, float]) -> WeightedSum | None:
-    """Return a = factor * b with the shortest factor that fits, or None."""
+    """Return a = factor * b with the shortest factor that fits, or None.
+
+    It is tried first whether the rounding of a alone explains all differences.
+    """
     x, y = rows.numbers[b], rows.numbers[a]
     use = np.isfinite(x) & np.isfinite(y) & (x != 0)
     if not use.any():
         return None
-    largest = np.abs(x[use]).argmax()
-    rough = y[use][largest] / x[use][largest]
-    near = tolerance[a] + EXACT * np.abs(y[use])
-    if rough == 0 or (np.abs(y[use] - rough * x[use]) > 2 * near).mean() > ALLOWED:
-        return None
-    for digits in range(1, 13):
-        factor = float(f"{rough:.{digits}g}")
-        if (np.abs(y[use] - factor * x[use]) > near).mean() <= ALLOWED:
-            return WeightedSum(a, ((b, factor),), tolerance[a])
+    x, y = np.abs(x[use]), y[use] * np.sign(x[use])
+    largest = x.argmax()
+    by_b = tolerance[b] * abs(y[largest] / x[largest])
+    for off in dict.fromkeys((tolerance[a], tolerance[a] + by_b)):
+        factor = _factor(x, y, off)
+        if factor is not None:
+            return WeightedSum(a, ((b, factor),), off)
+    return None
+
+
+def _factor(x: Array, y: Array, off: float) -> float | None:
+    """Return the shortest number f with |y - f * x| <= off in all rows, or in nearly all; x is
+    positive."""
+    room = (off + EXACT * np.abs(y)) / x
+    for skipped in (0, int(ALLOWED * len(x))):  # rows that may be exceptions, at each end
+        low = np.partition(y / x - room, len(x) - 1 - skipped)[len(x) - 1 - skipped]
+        high = np.partition(y / x + room, skipped)[skipped]
+        for digits in range(1, 13) if low <= high else ():
+            factor = float(f"{(low + high) / 2:.{digits}g}")
+            if low <= factor <= high and factor != 0:
+                return factor
     return None
 
 

@@ -529,10 +529,8 @@ def _levels(column: pd.Series) -> tuple[tuple[Level, ...], bool]:
 
 def _flags(column: pd.Series) -> np.ndarray:
     """Return a column of 0 and 1, or of true and false, as numbers; NaN for anything else."""
-    try:
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError):
-        values = np.full(len(column), np.nan)
+    numbers = pd.to_numeric(column, errors="coerce")
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(np.isin(values, (0.0, 1.0)), values, np.nan)
 
 
