@@ -211,7 +211,8 @@ class WeightedSum(Pattern):
         near = self.tolerance + EXACT * np.abs(own)
         broken = int((np.abs(own - np.sum(values, axis=0)) > near).sum())
         # each term must matter: the one that chance could replace most easily decides
-        cells = [np.round(value / (2 * near.max())) for value in (own, *values)]
+        width = max(2 * float(near.max()), np.finfo(float).tiny)
+        cells = [np.round(value / width) for value in (own, *values)]
         share = min(share_unequal(cell) for cell in cells)
         return Verdict(len(own), broken, share, max(log_chance_equal(c, broken) for c in cells))
 
