@@ -127,7 +127,7 @@ def test_unlisted_features_may_still_be_computed() -> None:
 
 def test_a_relation_that_cannot_be_read_is_one_sentence() -> None:
     schema = KEPT.with_relations(["mean <= wurst"])
-    with pytest.raises(UserError, match="the rule 'mean <= wurst'.*'wurst' is neither a number"):
+    with pytest.raises(UserError, match=r"the rule 'mean <= wurst'.*'wurst' is neither a number"):
         made("nnr", schema)
 
 

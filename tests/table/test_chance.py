@@ -28,7 +28,7 @@ def dealt(values: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("shift", [0.0, 1.0, -1.0, 9.0, -9.0])
 def test_the_chance_of_an_order_is_the_share_of_deals(shift: float) -> None:
-    broken = (A > dealt(B + shift)).sum(axis=1)
+    broken = (dealt(B + shift) < A).sum(axis=1)
     assert np.exp(log_chance_ordered(A, B + shift, 0)) == pytest.approx((broken == 0).mean())
     assert share_ordered(A, B + shift) == pytest.approx(broken.mean() / len(A))
 

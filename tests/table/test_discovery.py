@@ -138,7 +138,7 @@ def test_a_row_that_is_no_category_is_named(cells: tuple[Any, ...]) -> None:
     encoder = TableEncoder(schema).fit(X)
     odd = X.astype(object)
     odd.iloc[1, :3] = cells
-    with pytest.raises(UserError, match="'colour' is stored in columns.*index 1 has"):
+    with pytest.raises(UserError, match=r"'colour' is stored in columns.*index 1 has"):
         encoder.features(odd)
 
 
