@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import nnls
 
 from genrecourse.table.patterns import (
     EXACT,
@@ -85,7 +84,9 @@ def _ratio(a: str, b: str, rows: Rows, tolerance: Mapping[str, float]) -> Weight
     """
     x, y = rows.numbers[b], rows.numbers[a]
     use = np.isfinite(x) & np.isfinite(y) & (x != 0)
-    if not use.any():
+    at_zero = np.isfinite(y) & (x == 0)  # where a has to be 0, too
+    stray = np.abs(y[at_zero]) > tolerance[a] + tolerance[b]
+    if not use.any() or stray.sum() > ALLOWED * len(x):
         return None
     x, y = np.abs(x[use]), y[use] * np.sign(x[use])
     largest = x.argmax()
@@ -156,21 +157,53 @@ def _many(table: Array, near: Array, a: int) -> Iterator[tuple[int, tuple[int, .
 
     Factors that are not negative are solved for, which leaves most of them at zero.
     """
-    others = np.array([k for k in range(len(table)) if k != a])
     n = max(SOLVED, 3 * len(table))
     some = table[:, np.linspace(0, table.shape[1] - 1, min(n, table.shape[1])).astype(int)]
-    size = np.abs(some).max(axis=1)
-    if size[a] == 0:
+    some = some - some.mean(axis=1, keepdims=True)
+    size = np.sqrt((some**2).mean(axis=1))
+    usable = np.array([k for k in range(len(table)) if k != a and size[k] > 0])
+    if size[a] == 0 or len(usable) < 3:
         return
-    usable = others[size[others] > 0]
     scaled = some[usable] / size[usable, None]
-    factors = nnls(scaled.T, some[a] / size[a], maxiter=30 * len(usable))[0]
-    factors = factors * size[a] / size[usable]
+    factors = not_negative(scaled, some[a] / size[a]) * size[a] / size[usable]
     parts = tuple(int(k) for k in usable[np.abs(factors - 1) <= NEAR_ONE])
-    rest = np.abs(factors) * size[usable] > NEAR_ONE * size[a]
-    clean = set(usable[rest].tolist()) <= set(parts)
+    others = factors * size[usable] > NEAR_ONE * size[a]
+    clean = set(usable[others].tolist()) <= set(parts)
     if len(parts) >= 3 and clean and _holds(table, near, a, parts):
         yield a, parts
+
+
+def not_negative(columns: Array, y: Array) -> Array:
+    """Return factors (k,) >= 0 whose sum of factor times column (k, n) is nearest to y (n,).
+
+    The active-set algorithm of Lawson and Hanson (1974). scipy 1.17.1 has it too, as `nnls`, but
+    that one corrupts memory on some of our tables ("double free").
+
+    Examples:
+        >>> columns = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+        >>> not_negative(columns, np.array([2.0, -1.0, 1.0])).round(3)
+        array([1.5, 0. ])
+    """
+    gram, wanted = columns @ columns.T, columns @ y
+    factors, used = np.zeros(len(columns)), np.zeros(len(columns), dtype=bool)
+    for _ in range(3 * len(columns)):
+        slope = np.where(used, -np.inf, wanted - gram @ factors)
+        if slope.max() <= EXACT * np.abs(wanted).max():
+            break
+        used[slope.argmax()] = True
+        while used.any():
+            best = np.zeros(len(columns))
+            best[used] = np.linalg.lstsq(gram[np.ix_(used, used)], wanted[used], rcond=None)[0]
+            if best[used].min() > 0:
+                factors = best
+                break
+            # go as far as no factor becomes negative, and leave out those that reach zero
+            low = used & (best <= 0)
+            step = (factors[low] / np.maximum(factors[low] - best[low], EXACT)).min()
+            factors = factors + step * (best - factors)
+            used &= factors > EXACT
+            factors[~used] = 0.0
+    return factors
 
 
 def _holds(table: Array, near: Array, a: int, parts: tuple[int, ...]) -> bool:
