@@ -298,9 +298,12 @@ def fitted_classifier(X: pd.DataFrame, y: pd.Series) -> Any:
     return make_pipeline(columns, model).fit(X, y)
 
 
-def measure_plans(most: int, method: str) -> list[Row]:
-    lines = []
+def measure_plans(most: int, method: str, table: str | None, known: list[Row]) -> list[Row]:
+    """Return the lines of all tables, or of one beside the known lines of the others."""
+    lines = [line for line in known if table not in (None, line["table"])]
     for name, X, y in tables_for_plans():
+        if table not in (None, name):
+            continue
         order = np.random.default_rng(0).permutation(len(X))
         train, held = order[: min(len(X) * 2 // 3, MOST_TRAINED)], order[len(X) * 2 // 3 :]
         h = Classifier(fitted_classifier(X.iloc[train], y.iloc[train]))
@@ -385,11 +388,14 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=60)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--method", default="genre")
+    parser.add_argument("--table", help="of the third part: measure only this one again")
     options = parser.parse_args()
     parts = {
         "made": lambda: measure_made(SIZES, options.seeds),
         "found": measure_found,
-        "plans": lambda: measure_plans(options.people, options.method),
+        "plans": lambda: measure_plans(
+            options.people, options.method, options.table, known.get("plans", [])
+        ),
     }
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name, measure in parts.items():
