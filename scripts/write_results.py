@@ -14,6 +14,7 @@ import re
 import sys
 from pathlib import Path
 
+from benchmarks import relation_tables as relations
 from benchmarks import sampling_tables as sampling
 from benchmarks.plan_tables import plans, policies, promises, rules
 from paper.blocks import Report
@@ -146,6 +147,11 @@ def pages() -> dict[Path, str]:
         "docs/promise.md": {"promises": f"\n{promises()}\n"},
         "docs/policy.md": {"policies": f"\n{policies()}\n"},
         "docs/requests.md": {"rules": f"\n{rules()}\n"},
+        "docs/relations.md": {
+            "made": f"\n{relations.made()}\n",
+            "found": f"\n{relations.found()}\n",
+            "plans": f"\n{relations.plans()}\n",
+        },
     }
     found = {}
     for name, own in blocks.items():

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from genrecourse.planning.plans import Plan, Plans
     from genrecourse.rules.kinds import Rules
     from genrecourse.rules.policy import Policy
+    from genrecourse.table.discovery import discover_relations, keep_relations
     from genrecourse.table.schema import Feature, Schema
 
 __version__ = version("genrecourse")
@@ -46,7 +47,9 @@ _MODULES = {
     "UserError": "errors",
     "audit": "auditing.result",
     "compare": "evaluation.comparison.run",
+    "discover_relations": "table.discovery",
     "evaluate": "evaluation.evaluate",
+    "keep_relations": "table.discovery",
     "load": "methods",
     "load_dataset": "data.datasets",
 }
@@ -65,7 +68,9 @@ __all__ = [
     "UserError",
     "audit",
     "compare",
+    "discover_relations",
     "evaluate",
+    "keep_relations",
     "load",
     "load_dataset",
 ]

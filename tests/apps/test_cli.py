@@ -347,6 +347,23 @@ def test_info_says_what_is_inside(model: Path) -> None:
         assert word in said
 
 
+def test_schema_suggests_relations_and_keeps_them_if_asked(table: Path) -> None:
+    rows = pd.read_csv(table).sort_index(axis=1)
+    rows["worst"] = rows["income"] + np.random.default_rng(0).integers(0, 50_000, len(rows))
+    rows.to_csv("wide.csv", index=False)
+    suggested = run("schema", "wide.csv", *FIT[:2], *FIT[4:], "-o", "schema.json")
+    assert suggested.exit_code == 0, suggested.output
+    assert "'income' is at most 'worst': holds in" in suggested.stdout
+    assert "--keep-relations makes every plan keep them" in suggested.stdout
+    assert Schema.load("schema.json").relations == ()
+    kept = run("schema", "wide.csv", *FIT[:2], *FIT[4:], "--keep-relations", "-o", "schema.json")
+    assert "every plan keeps them" in kept.stdout
+    assert '"income" <= "worst"' in Schema.load("schema.json").relations
+    done = run("fit", "wide.csv", *FIT, "--schema", "schema.json", "-o", "model")
+    assert done.exit_code == 0, done.output
+    assert 'rule: "income" <= "worst"' in run("info", "model").stdout
+
+
 def test_a_schema_file_decides(table: Path) -> None:
     run("schema", table, *FIT[:2], *FIT[4:], "--immutable", "sex,job", "-o", "schema.json")
     edited = Schema.load("schema.json").with_feature("income", direction="increase")

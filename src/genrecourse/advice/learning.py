@@ -79,7 +79,7 @@ class LearningTask:
         with own_warnings() as notes:
             method.fit(self.X, self.y)
         method = method if self.policy is None else self.policy.applied_to(method)
-        accepted = method.classifier_.accepts(self.X[method.schema_.names])
+        accepted = method.classifier_.accepts(self.X[method.schema_.columns])
         training = method.fit_report_.get("training", {})
         interrupted = training.get("ended") == "interrupted"
         return Learned(

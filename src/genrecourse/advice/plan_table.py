@@ -47,7 +47,8 @@ def plan_table(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             "note": [plan.language("plan.note") if plan.every else "" for _, plan in every],
         }
     )
-    after = X[schema.names].astype(object).iloc[rows].reset_index(drop=True)
+    before = pd.DataFrame({feature.name: feature.values(X) for feature in schema})
+    after = before.astype(object).iloc[rows].reset_index(drop=True)
     for line, (_, plan) in enumerate(every):
         for change in (*plan.changes, *plan.consequences):
             after.iat[line, schema.names.index(change.feature.name)] = change.after

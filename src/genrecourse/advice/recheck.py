@@ -90,9 +90,9 @@ def check_same_columns(plans: Plans, schema: Schema) -> None:
     Traceback (most recent call last):
     genrecourse.errors.UserError: these plans belong to another model's table: ...
     """
-    has = list(plans.x_plus().columns) if plans.shown else schema.names
-    lacks = [name for name in schema.names if name not in has]
-    more = [name for name in has if name not in schema.names]
+    has = list(plans.x_plus().columns) if plans.shown else schema.columns
+    lacks = [name for name in schema.columns if name not in has]
+    more = [name for name in has if name not in schema.columns]
     if lacks or more:
         raise UserError(
             f"these plans belong to another model's table: they have the columns {more or 'none'} "

@@ -116,7 +116,7 @@ class Service:
         else:
             X, where = read_table(Path(source), self.schema).reset_index(drop=True), str(source)
         self.schema.check_columns(X, where)
-        return X if all_columns else X[self.schema.names]
+        return X if all_columns else X[self.schema.columns]
 
     def plans(self, X: pd.DataFrame, request: PlanRequest = AS_FITTED) -> Plans:
         """Return the plans of each row of X under the policy and the rules of the request."""

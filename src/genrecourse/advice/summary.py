@@ -75,7 +75,7 @@ def summarise_rules(schema: Schema, policy: Policy | None = None) -> RulesSummar
         whole.append(f"at most {counted(rules.max_changes, 'change')}")
     if rules.max_cost is not None:
         whole.append(f"a cost of at most {rules.max_cost:g}")
-    return RulesSummary(tuple(features), (*whole, *rules.relations))
+    return RulesSummary(tuple(features), (*whole, *rules.relations, *schema.relations))
 
 
 def summarise_training(training: Mapping[str, Any]) -> str:

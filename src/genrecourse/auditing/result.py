@@ -369,7 +369,7 @@ def audit(
         raise UserError("audit: the table has no rows; it needs people to audit")
     check_groups(X, groups)
     name, schema = type(method).__name__, method.schema_
-    absent = [feature for feature in schema.names if feature not in X.columns]
+    absent = [column for column in schema.columns if column not in X.columns]
     if absent:
         raise UserError(f"audit: the table lacks the columns {absent}; it has {list(X.columns)}")
     measuring = Measuring(
@@ -380,7 +380,7 @@ def audit(
         verifier=method.verifier_,
         kept=method.kept_rows(),
     )
-    found = measuring.measure(X[schema.names], request)
+    found = measuring.measure(X[schema.columns], request)
     rejected = found.values["rejected"] == 1
     if not rejected.any():
         raise UserError(
@@ -403,7 +403,7 @@ def audit(
         absent=_absent(found),
         reasons=found.reasons,
         small=small,
-        learned=measuring.learned_from(X[schema.names]),
+        learned=measuring.learned_from(X[schema.columns]),
         level=level,
         least=least,
         n_boot=n_boot,

@@ -211,7 +211,7 @@ def broken_rules(schema: Schema, X: pd.DataFrame, X_plus: pd.DataFrame) -> dict[
     """
     broken = {kind: pd.DataFrame(False, index=X.index, columns=schema.names) for kind in KINDS}
     for feature in schema:
-        a, b = X[feature.name], X_plus[feature.name]
+        a, b = feature.values(X), feature.values(X_plus)
         gone, moved = b.isna().to_numpy(), changed(a, b)
         broken["follows"][feature.name] = _strays(feature, schema, X, X_plus)
         if feature.role == "advances":

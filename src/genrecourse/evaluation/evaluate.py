@@ -291,11 +291,12 @@ def _read(case: Case, X_plus: pd.DataFrame) -> Array:
     Such cells count against the method and do not end the run: a cell without a readable value
     becomes NaN, and an unknown level becomes NO_SUCH_LEVEL.
     """
-    if sorted(X_plus.columns) != sorted(case.schema.names):
+    if sorted(X_plus.columns) != sorted(case.schema.columns):
         raise UserError(
-            f"X_plus has the columns {list(X_plus.columns)}; it must have {case.schema.names}"
+            f"X_plus has the columns {list(X_plus.columns)}; it must have {case.schema.columns}"
         )
-    table, shape = {}, (len(X_plus), len(case.schema))
+    table: dict[str, pd.Series] = {}
+    shape = (len(X_plus), len(case.schema))
     gone, unknown = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
     for j, feature in enumerate(case.schema):
         cells, own = _cells(feature, X_plus), _cells(feature, case.people)
@@ -303,7 +304,7 @@ def _read(case: Case, X_plus: pd.DataFrame) -> Array:
         if feature.is_category:
             unknown[:, j] = ~gone[:, j] & ~cells.isin(feature.categories).to_numpy()
         # the encoder reads x's own cell instead; the result is overwritten below
-        table[feature.name] = cells.where(~(gone | unknown)[:, j], own)
+        table |= feature.split(cells.where(~(gone | unknown)[:, j], own), case.people)
     F_plus = case.encoder.features(pd.DataFrame(table))
     F_plus[gone], F_plus[unknown] = np.nan, NO_SUCH_LEVEL
     return F_plus
@@ -311,7 +312,7 @@ def _read(case: Case, X_plus: pd.DataFrame) -> Array:
 
 def _cells(feature: Feature, X: pd.DataFrame) -> pd.Series:
     """Return a category as objects, and a number as floats; text in a number becomes NaN."""
-    column = X[feature.name].reset_index(drop=True)
+    column = feature.values(X).reset_index(drop=True)
     if feature.is_category:
         return column.astype(object)
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)

@@ -390,7 +390,7 @@ class Pairing:
         rules = self.problem.rules
         by_bin = any(edge is not None for edge in self.targets.edges)
         unmatched = rules.immutable & ~rules.matched
-        return by_bin or bool(rules.derived) or bool(unmatched.any())
+        return by_bin or rules.binds_whole_rows or bool(unmatched.any())
 
     def draw(self, F: Array, target: np.ndarray, lam: list[np.ndarray]) -> Pair:
         """Return (x, x_plus), and lam if each pair has one; pairs that h rejects are dropped."""

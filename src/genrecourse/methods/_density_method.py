@@ -435,7 +435,7 @@ class DensityMethod(VerifiedMethod):
         protected = self.problem_.protected
         if protected:
             draws = replace(draws, F=np.where(protected.mask, F[:, None], draws.F))
-        if self.problem_.rules.derived:
+        if self.problem_.rules.binds_whole_rows:
             draws = replace(draws, F=self.problem_.with_derived(F[:, None], draws.F, request))
         return draws
 

@@ -142,7 +142,7 @@ class Method(Plannable, BaseEstimator, ABC):
         self.fitted_ = False
         schema = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
         encoder = TableEncoder(schema).fit(X)
-        X = X[schema.names]
+        X = X[schema.columns]
         if y is not None and len(y) != len(X):
             raise UserError(f"{self._where('fit')}: X has {len(X)} rows but y has {len(y)}")
         h = _trained(self, X, y, schema)

@@ -242,8 +242,8 @@ class PlanChecker:
         return tuple(
             Change(
                 feature,
-                cell_value(self.X[feature.name].iloc[i]),
-                cell_value(checked.table[feature.name].iloc[row]),
+                cell_value(feature.values(self.X.iloc[[i]]).iloc[0]),
+                cell_value(feature.values(checked.table.iloc[[row]]).iloc[0]),
                 words,
             )
             for j, feature in enumerate(self.encoder.schema)

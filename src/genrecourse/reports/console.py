@@ -48,7 +48,7 @@ def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:
 
 
 def _shown(feature: Feature, row: pd.Series, plan: Plan) -> str:
-    return in_words(feature, row[feature.name], None, plan.language)
+    return in_words(feature, feature.value(row), None, plan.language)
 
 
 def _plan(plan: Plan) -> list[Table | Text]:

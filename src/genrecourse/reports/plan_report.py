@@ -307,7 +307,7 @@ def _profile(schema: Schema, row: pd.Series, plan: Plan, locked: set[str]) -> st
         mark = ' class="changed"' if feature.name in changed else ""
         moves = _how_it_moves(feature, locked)
         badge = f" <i>{escape(words(f'report.{moves}'))}</i>" if moves else ""
-        value = escape(in_words(feature, row[feature.name], None, words))
+        value = escape(in_words(feature, feature.value(row), None, words))
         cells.append(f"<div{mark}><dt>{escape(feature.label)}{badge}</dt><dd>{value}</dd></div>")
     return f'<h4>{escape(words("report.today"))}</h4><dl class="profile">{"".join(cells)}</dl>'
 

@@ -79,8 +79,10 @@ class RuleBook:
 
     @property
     def is_unbound(self) -> np.ndarray:
-        """(n,) booleans: the people whom only the schema's rules bind."""
-        return np.ones(1, dtype=bool) if self.request is None else self.request.is_empty[self.group]
+        """(n,) booleans: the people whom only the schema's rules on single features bind."""
+        if self.request is None:
+            return np.full(1, not self.schema.relations)
+        return self.request.is_empty[self.group] & (not self.schema.relations)
 
     @cached_property
     def locked(self) -> np.ndarray:
@@ -107,17 +109,24 @@ class RuleBook:
 
     @cached_property
     def relations(self) -> tuple[Relation, ...]:
-        """The relations that bind any of these people."""
-        if self.request is None:
-            return ()
-        return tuple(compress(self.request.relations, self._binding))
+        """The relations that bind any of these people: the schema's, and then the request's."""
+        return (*self.schema.relations, *self.asked_relations)
+
+    @property
+    def asked_relations(self) -> tuple[Relation, ...]:
+        """The relations of the request that bind any of these people."""
+        return (
+            () if self.request is None else tuple(compress(self.request.relations, self._binding))
+        )
 
     @cached_property
     def applies(self) -> np.ndarray:
         """(n, relations) booleans: whom each of `relations` binds."""
+        n = 1 if self.group is None else len(self.group)
+        everybody = np.ones((n, len(self.schema.relations)), dtype=bool)
         if self.request is None or self.request.bound is None:
-            return np.zeros((1, 0), dtype=bool)
-        return np.asarray(self.request.bound[self.group][:, self._binding])
+            return everybody
+        return np.c_[everybody, self.request.bound[self.group][:, self._binding]]
 
     @cached_property
     def _binding(self) -> np.ndarray:
@@ -125,6 +134,11 @@ class RuleBook:
         assert self.request is not None
         assert self.request.bound is not None
         return np.asarray(self.request.bound[self.group].any(axis=0))
+
+    @property
+    def binds_whole_rows(self) -> bool:
+        """Whether a rule of the schema involves several features."""
+        return bool(self.derived) or bool(self.schema.relations)
 
     def named(self, j: int) -> tuple[Array, np.ndarray]:
         """Return values of feature j that a rule lists, whether or not a training row has them,
@@ -282,7 +296,7 @@ class RuleBook:
                 answer &= self.allowed(j, F[..., j], F_plus[..., j])
         for j in self.derived.computed:
             answer &= self.keeps(j, F[..., j], F_plus[..., j])
-        if self.request is not None:
+        if self.request is not None or self.schema.relations:
             answer &= self._keeps_plan_rules(RowChange(self.encoder, F, F_plus), answer.ndim)
         return answer
 

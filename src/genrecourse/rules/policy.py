@@ -57,6 +57,7 @@ from genrecourse.rules.requests import request_book
 from genrecourse.rules.roles import protected_used_by
 from genrecourse.rules.stated import PersonalRules, read_rules
 from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.patterns import quoted
 from genrecourse.table.schema import CostScale, Feature, Level, Schema
 from genrecourse.table.validation import validated
 
@@ -289,6 +290,9 @@ class Policy:
         return Schema.infer(X) if file is None else Schema.load(self.folder / file)
 
     def _applied(self, schema: Schema, feature: Feature) -> Schema:
+        is_stated = feature.name in self.stated.features
+        if feature.follows and not is_stated:  # what its parts or time make of it
+            return schema
         kind = self._kind_of(feature)
         changes = self._stated_of(feature.name, kind)
         if not changes:
@@ -415,6 +419,8 @@ class Policy:
     def _differences(self, fitted: Schema) -> list[str]:
         found = []
         for feature in fitted:
+            if feature.follows and feature.name not in self.stated.features:
+                continue
             for field, value in self._stated_of(feature.name, feature.kind).items():
                 has = getattr(feature, field)
                 if has != value:
@@ -487,7 +493,7 @@ class Policy:
         schema = self.schema(X)
         remarks = schema.lint(X)
         for name, own in self.stated.features.items():
-            remarks += _lint_feature(schema[name], own, X[name])
+            remarks += _lint_feature(schema[name], own, schema[name].values(X))
         remarks += [*_lint_immutables(schema, X), *self._lint_rules(schema, X)]
         if all(feature.role != "mutable" for feature in schema):
             remarks.append("no feature is mutable, so there can be no plan")
@@ -510,7 +516,7 @@ class Policy:
             found.append(f"'decision.favourable' will be refused for such a table: {error}")
         unless, asking = ", unless the model accepts such rows already", np.ones(len(X), dtype=bool)
         if method is not None:
-            unless, asking = "", ~method.classifier_.accepts(X[method.schema_.names])
+            unless, asking = "", ~method.classifier_.accepts(X[method.schema_.columns])
         for then, whom in (("", np.zeros(len(X), dtype=bool)), (unless, asking)):
             try:
                 request_book(self.stated.rules, book, X, whom)
@@ -544,10 +550,11 @@ class Policy:
             if getattr(rules, field) == 0
         ]
         remarks += _lint_relations(rules.relations, schema, X)
+        remarks += _lint_kept(schema)
         return remarks
 
     def _lint_plans(self, method: FittedMethod, X: pd.DataFrame) -> list[str]:
-        rejected = np.flatnonzero(~method.classifier_.accepts(X[method.schema_.names]))
+        rejected = np.flatnonzero(~method.classifier_.accepts(X[method.schema_.columns]))
         if len(rejected) == 0:
             return ["the model rejects none of these rows, so no plan was tried"]
         some = rejected[np.linspace(0, len(rejected) - 1, min(len(rejected), TRIED)).astype(int)]
@@ -602,9 +609,10 @@ def _lint_feature(feature: Feature, own: FeaturePolicy, column: pd.Series) -> It
 
 def _lint_immutables(schema: Schema, X: pd.DataFrame) -> Iterable[str]:
     """Yield a sentence if most rows share their immutable values with no other row."""
-    fixed = [feature.name for feature in schema if feature.role == "immutable"]
-    compared = [name for name in fixed if X[name].nunique() <= SHARED]
-    alone = ~X.duplicated(compared, keep=False) if compared else pd.Series(False, X.index)
+    immutable = {f.name: f.values(X) for f in schema if f.role == "immutable"}
+    fixed, values = list(immutable), pd.DataFrame(immutable, index=X.index)
+    compared = [name for name in fixed if values[name].nunique() <= SHARED]
+    alone = ~values.duplicated(compared, keep=False) if compared else pd.Series(False, X.index)
     if alone.mean() > 0.5:
         share = _share(int(alone.sum()), len(X))
         yield (
@@ -646,8 +654,16 @@ def _lint_relations(texts: Iterable[str], schema: Schema, X: pd.DataFrame) -> It
             yield f"{share} of the rows already break the rule '{text}'"
 
 
+def _lint_kept(schema: Schema) -> Iterable[str]:
+    """Yield a sentence for each relation of the schema that a role puts out of force."""
+    for text in schema.relations:
+        hidden = [name for name in schema.protected if quoted(name) in text]
+        if hidden:
+            yield f"the schema's relation '{text}' names {hidden}, protected: it is not in force"
+
+
 def _lint_use(h: Classifier, schema: Schema, X: pd.DataFrame) -> Iterable[str]:
-    for use in protected_used_by(h, schema, X[schema.names]):
+    for use in protected_used_by(h, schema, X[schema.columns]):
         yield f"{use.sentence}, and it is protected"
 
 

@@ -117,18 +117,21 @@ class Problem:
     def read(self, X: pd.DataFrame) -> People:
         """Return the people of X. Raises UserError if X does not fit the schema."""
         self.encoder.check(X)
-        X = X[self.schema.names]
+        X = X[self.schema.columns]
         F = self.encoder.features(X, is_checked=True)
         return People(X, F, self.encoder.from_features(F), self)
 
     def compile(self, rules: Any, people: People) -> RuleBook | None:
         """Return the rules of a request for each person, or None if there are none.
 
-        Only rejected people have to be able to meet them.
+        Only rejected people have to be able to meet them. Relations that the schema keeps bind
+        everybody, as if each request stated them.
         """
-        if rules is None:
+        if rules is None and not self.rules.schema.relations:
             return None
-        return request_book(rules, self.rules, people.X, people.rejected, people.F)
+        return request_book(
+            {} if rules is None else rules, self.rules, people.X, people.rejected, people.F
+        )
 
     # ---- h ---------------------------------------------------------------------------------------
 
@@ -180,7 +183,7 @@ class Problem:
 
     def whole_row_rules(self, request: RuleBook | None) -> RuleBook | None:
         """Return the rules in force if any of them involves several features, else None."""
-        return request or (self.rules if self.rules.derived else None)
+        return request or (self.rules if self.rules.binds_whole_rows else None)
 
     def without_protected(self, F: Array) -> Array:
         """Return F with the usual value in place of each protected feature."""

@@ -3,6 +3,7 @@
     NumTrades90Ever <= NumTrades60Ever
     if marital-status = Married then relationship = Husband or Wife
     "hours per week" > 20 and not (job = student)
+    if rent is missing then landlord is missing
 
 A comparison has a feature on at least one side, and a feature, a number or levels on the other.
 Names and levels may be quoted. Without quotes the longest known name that fits is read, so hyphens
@@ -182,6 +183,22 @@ def _is_one_of(feature: int, levels: list[int], n_levels: int) -> Expression:
     return evaluate
 
 
+def _is_missing(feature: int) -> Expression:
+    """Check that a value is missing."""
+
+    def evaluate(view: View) -> Truth:
+        seen = view[feature]
+        low, high = np.asarray(seen.low, dtype=float), np.asarray(seen.high, dtype=float)
+        if seen.levels is not None:
+            may, must = seen.levels[..., -1], ~seen.levels[..., :-1].any(-1)
+        else:  # without bounds: it may be missing, or be anything
+            must = np.isnan(low) & np.isnan(high)
+            may = must | np.isinf(low) | np.isinf(high)
+        return _truth(may & must, ~may)
+
+    return evaluate
+
+
 # ---- reading --------------------------------------------------------------------------------
 
 _SIGNS = {"<=": "<=", ">=": ">=", "==": "=", "!=": "!=", "<": "<", ">": ">", "=": "="}
@@ -306,6 +323,8 @@ class _RelationParser:
 
     def _comparison(self) -> Expression:
         left = self._name()
+        if left in self.places and self._accept("name", "is"):
+            return self._missing(left)
         if self._peek().kind != "sign":
             raise self._error(f"expected a sign such as <= or = after '{left}'")
         sign, right = self._next().text, self._name()
@@ -329,6 +348,15 @@ class _RelationParser:
             self.at += 1
             values.append(self._name())
         return self._against(j, sign, values)
+
+    def _missing(self, name: str) -> Expression:
+        """What follows "name is": missing, or not missing."""
+        negated = self._accept("word", "not")
+        if not self._accept("name", "missing"):
+            raise self._error(f"expected 'missing' after '{name} is', found '{self._peek().text}'")
+        self.used.add(self.places[name])
+        found = _is_missing(self.places[name])
+        return _negation(found) if negated else found
 
     def _name(self) -> str:
         token = self._next()

@@ -84,8 +84,9 @@ def _check_possible(book: RuleBook, F: Array, index: pd.Index) -> None:
                 j = names.index(name)
                 stuck = mine.cannot_meet(kind, j, x[:, j])
                 _refuse(stuck, index[rows], kind.in_words(name, value))
-        view = mine.possible(x, {j for relation in mine.relations for j in relation.features})
-        for relation in mine.relations:
+        asked = mine.asked_relations  # who breaks the schema's own relations may still ask
+        view = mine.possible(x, {j for relation in asked for j in relation.features})
+        for relation in asked:
             broken = np.broadcast_to(relation(view) < 0, len(rows))
             _refuse(broken, index[rows], f"'{relation.text}'")
 

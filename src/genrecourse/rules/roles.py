@@ -23,7 +23,7 @@ from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder, unchanged
 
 if TYPE_CHECKING:
     from genrecourse.model.classifier import Classifier
-    from genrecourse.table.schema import Schema
+    from genrecourse.table.schema import Feature, Schema
 
 CLOSE = 1e-6  # share of a derived number that rounding of its parts may move it by
 SAMPLED = 64  # rows on which `protected_used_by` changes a feature
@@ -225,18 +225,20 @@ def protected_used_by(h: Classifier, schema: Schema, X: pd.DataFrame) -> list[Pr
         return []
     some = X.iloc[np.linspace(0, len(X) - 1, min(len(X), SAMPLED)).astype(int)]
     own = h.score(some)
-    shares = {name: _changes_score(h, some, name, own).mean() for name in schema.protected}
+    shares = {name: _changes_score(h, some, schema[name], own).mean() for name in schema.protected}
     return [
         ProtectedUse(name, float(share), len(some)) for name, share in shares.items() if share > 0
     ]
 
 
-def _changes_score(h: Classifier, X: pd.DataFrame, name: str, own: Array) -> np.ndarray:
+def _changes_score(h: Classifier, X: pd.DataFrame, feature: Feature, own: Array) -> np.ndarray:
     """Return (n,) booleans: does another value of one feature change the score `own`?"""
     low, high = h.score_range
     changes = np.zeros(len(X), dtype=bool)
-    for value in _some(X[name].drop_duplicates()):
-        other = X.assign(**{name: pd.Series([value] * len(X), X.index, dtype=X[name].dtype)})
+    column = feature.values(X)
+    for value in _some(column.drop_duplicates()):
+        everywhere = pd.Series([value] * len(X), X.index, dtype=column.dtype)
+        other = X.assign(**feature.split(everywhere, X))
         changes |= np.abs(h.score(other) - own) > TOLERANCE * (high - low)
     return changes
 

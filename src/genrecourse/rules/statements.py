@@ -11,6 +11,7 @@ import numpy as np
 
 from genrecourse.errors import UserError, did_you_mean
 from genrecourse.rules.kinds import FEATURE_KINDS, LIMIT_KINDS, RELATIONS, Rules
+from genrecourse.rules.relations import parse_relation
 
 if TYPE_CHECKING:
     from genrecourse.rules.interface import FeatureKind, Kind
@@ -50,7 +51,8 @@ class Statements:
     columns: Mapping[str, Mapping[int, Column]]  # by field of `Rules`, by feature
     limits: Mapping[str, Array]  # by field of `Rules`: (g,), infinite if there is none
     relations: tuple[Relation, ...] = ()
-    bound: np.ndarray | None = None  # (g, relations) booleans: the sets that have each relation
+    # (g, relations) booleans: the sets that have each relation; None: the schema's bind everybody
+    bound: np.ndarray | None = None
     rules: tuple[Rules, ...] = ()  # as they were stated; of the schema: none
 
     @classmethod
@@ -60,7 +62,7 @@ class Statements:
         for kind in FEATURE_KINDS:
             found = {j: kind.compiled_schema(*feature) for j, feature in enumerate(features)}
             columns[kind.field] = {j: _column([v]) for j, v in found.items() if v is not None}
-        return cls(columns, {})
+        return cls(columns, {}, _of_table(encoder))
 
     @classmethod
     def of_request(cls, sets: Sequence[Rules], encoder: TableEncoder) -> Statements:
@@ -118,6 +120,19 @@ class Statements:
             for j, column in self.columns[kind.field].items():
                 found.setdefault(j, []).append((kind, column))
         return found
+
+
+def _of_table(encoder: TableEncoder) -> tuple[Relation, ...]:
+    """Return the relations that the schema keeps.
+
+    One that names a protected feature is not in force, because it would decide plans by it.
+    """
+    schema, known = encoder.schema, []
+    for text in schema.relations:
+        relation = parse_relation(text, encoder)
+        if all(schema.features[j].role != "protected" for j in relation.features):
+            known.append(relation)
+    return tuple(known)
 
 
 def _column(values: Sequence[Sequence[float] | None]) -> Column:

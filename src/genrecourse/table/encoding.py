@@ -120,7 +120,7 @@ class TableEncoder:
         self.blocks: list[Block] = []
         start = 0
         for feature in self.schema:
-            block = _make_block(feature, X[feature.name], start)
+            block = _make_block(feature, feature.values(X), start)
             self.blocks.append(block)
             start = block.stop
         self.width, self._layout = start, _Layout.of(self.blocks)
@@ -140,13 +140,13 @@ class TableEncoder:
         """Raise UserError with one sentence if the table does not fit the schema."""
         self._check_layout(X)
         for feature in self.schema:
-            _read_column(feature, X[feature.name])
+            _read_column(feature, feature.values(X))
 
     def _check_layout(self, X: pd.DataFrame) -> None:
         """Raise UserError if X is no table, or has other columns than the schema."""
         check_table(X)
         self.schema.check_columns(X)
-        extra = [name for name in X.columns if name not in self.schema.names]
+        extra = [name for name in X.columns if name not in self.schema.columns]
         if extra:
             raise UserError(
                 f"the table has column(s) {extra}, which are not in the schema; drop them"
@@ -167,7 +167,7 @@ class TableEncoder:
             self._check_layout(X)
         F = np.empty((len(X), len(self.schema)))
         for j, (feature, block) in enumerate(zip(self.schema, self.blocks, strict=True)):
-            column = X[feature.name]
+            column = feature.values(X)
             F[:, j] = _read_column(feature, column)
             if not feature.is_category:
                 if feature.decimals is not None and column.dtype == np.float32:
@@ -234,13 +234,14 @@ class TableEncoder:
         """
         F = self.to_features(Z)
         same = unchanged(self.features(like) if F_like is None else F_like, F)
-        columns = {}
+        columns: dict[str, pd.Series] = {}
         for j, (feature, block) in enumerate(zip(self.schema, self.blocks, strict=True)):
-            column = like[feature.name].copy()
             moved = ~same[:, j]
-            if moved.any():
-                column = _place(feature, column, moved, _values(feature, block, F[moved, j]))
-            columns[feature.name] = column
+            if not moved.any():
+                columns |= {name: like[name].copy() for name in feature.stored_in}
+                continue
+            values = _values(feature, block, F[moved, j])
+            columns |= feature.split(_place(feature, feature.values(like), moved, values), like)
         return pd.DataFrame({name: columns[name] for name in like.columns}, index=like.index)
 
     def table(self, Z: Array, like: pd.DataFrame) -> pd.DataFrame:
@@ -251,14 +252,13 @@ class TableEncoder:
         F = self.to_features(Z)
         lent = like.iloc[np.zeros(len(Z), dtype=int)].reset_index(drop=True)
         everything = np.ones(len(Z), dtype=bool)
-        return pd.DataFrame(
-            {
-                feature.name: _place(
-                    feature, lent[feature.name], everything, _values(feature, block, F[:, j])
-                )
-                for j, (feature, block) in enumerate(zip(self.schema, self.blocks, strict=True))
-            }
-        )[list(like.columns)]
+        columns: dict[str, pd.Series] = {}
+        for j, (feature, block) in enumerate(zip(self.schema, self.blocks, strict=True)):
+            values = _values(feature, block, F[:, j])
+            columns |= feature.split(
+                _place(feature, feature.values(lent), everything, values), lent
+            )
+        return pd.DataFrame(columns)[list(like.columns)]
 
 
 def as_it_is(Z: Array) -> Array:

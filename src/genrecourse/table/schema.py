@@ -60,6 +60,9 @@ class Feature(BaseModel):
     missing: bool = False  # True: values may be missing, and "missing" is a value of its own
     unit: str = ""
     wording: str = ""  # the feature's name in a sentence; `name` if empty
+    # columns of 0 and 1, one for each category, that hold it in the table; () if it has one column
+    # of its own name. The last category may have no column: then all columns are 0
+    one_hot: tuple[str, ...] = ()
     role: Literal["mutable", "immutable", "protected", "derived", "advances"] = "mutable"
     formula: str | None = None  # only if derived: computed from other features (see `formulas`)
     horizon: float | None = Field(None, gt=0, allow_inf_nan=False)  # only if it advances: how far
@@ -96,6 +99,14 @@ class Feature(BaseModel):
                 f"'{self.name}' is a category: remove cost='{self.cost}', which only numbers have; "
                 "every change of level costs the same"
             )
+        if self.one_hot and len(self.categories) - len(self.one_hot) not in (0, 1):
+            return (
+                f"'{self.name}' has {len(self.categories)} categories in "
+                f"{counted(len(self.one_hot), 'column')}: list one column for each category, or "
+                "for each but the last"
+            )
+        if self.one_hot and self.missing:
+            return f"'{self.name}' is stored in columns of 0 and 1, so it cannot be missing"
         if self.direction != "any" and not self.ordered:
             return (
                 f"'{self.name}' is a category without an order, so it cannot "
@@ -104,10 +115,10 @@ class Feature(BaseModel):
         return ""
 
     def _number_problem(self) -> str:
-        if self.categories or self.ordered:
+        if self.categories or self.ordered or self.one_hot:
             return (
-                f"'{self.name}' is a number: remove categories and ordered, which only categories "
-                "have"
+                f"'{self.name}' is a number: remove categories, ordered and one_hot, which only "
+                "categories have"
             )
         if self.range is not None and not self.range[0] <= self.range[1]:
             return f"'{self.name}' has the range {self.range}: write the smaller number first"
@@ -153,6 +164,70 @@ class Feature(BaseModel):
         """The name of the feature in a sentence."""
         return self.wording or self.name
 
+    @property
+    def stored_in(self) -> tuple[str, ...]:
+        """The columns of the table that hold the feature."""
+        return self.one_hot or (self.name,)
+
+    def values(self, X: pd.DataFrame) -> pd.Series:
+        """Return the feature's values in a table, also if several columns of 0 and 1 hold them.
+
+        Examples:
+            >>> pets = Feature(
+            ...     name="pet", kind="category", categories=("cat", "dog"), one_hot=("cat", "dog")
+            ... )
+            >>> pets.values(pd.DataFrame({"cat": [1, 0], "dog": [0, 1]})).tolist()
+            ['cat', 'dog']
+        """
+        return self._joined(X) if self.one_hot else X[self.name]
+
+    def _joined(self, X: pd.DataFrame) -> pd.Series:
+        """Return the category of each row. Raises UserError if its columns do not hold one."""
+        ones = np.array([_flags(X[column]) for column in self.one_hot])
+        total = ones.sum(axis=0)
+        bad = (total > 1) | np.isnan(total)
+        bad |= (total < 1) & (len(self.categories) == len(self.one_hot))
+        if bad.any():
+            row = int(bad.argmax())
+            cells = {column: plain(X[column].iloc[row]) for column in self.one_hot}
+            raise UserError(
+                f"'{self.name}' is stored in columns of which one is 1 and the others are 0; "
+                f"index {plain(X.index[row])!r} has {cells} ({counted(int(bad.sum()), 'such row')} "
+                "in all). Correct the table, or make a schema without this group"
+            )
+        places = np.where(total == 0, len(self.one_hot), ones.argmax(axis=0))
+        levels = np.array(self.categories, dtype=object)
+        return pd.Series(levels[places], X.index, dtype=object, name=self.name)
+
+    def value(self, row: pd.Series) -> Any:
+        """Return the feature's value in one row of a table.
+
+        Examples:
+            >>> Feature(name="job", kind="category", categories=("cook",)).value(
+            ...     pd.Series({"job": "cook"})
+            ... )
+            'cook'
+        """
+        return self.values(row.to_frame().T).iloc[0] if self.one_hot else row[self.name]
+
+    def split(self, values: pd.Series, like: pd.DataFrame) -> dict[str, pd.Series]:
+        """Return the columns that hold these values, with the dtypes of `like`.
+
+        Examples:
+            >>> pets = Feature(
+            ...     name="pet", kind="category", categories=("cat", "dog"), one_hot=("cat", "dog")
+            ... )
+            >>> like = pd.DataFrame({"cat": [1], "dog": [0]})
+            >>> {name: c.tolist() for name, c in pets.split(pd.Series(["dog"]), like).items()}
+            {'cat': [0], 'dog': [1]}
+        """
+        if not self.one_hot:
+            return {self.name: values}
+        return {
+            column: (values == level).astype(like[column].dtype)
+            for column, level in zip(self.one_hot, self.categories, strict=False)
+        }
+
 
 class Schema(BaseModel):
     """The features of a table, in column order.
@@ -172,12 +247,17 @@ class Schema(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     features: tuple[Feature, ...]
+    # rules between features that the table keeps, as in `rules.relations`: every plan keeps them
+    relations: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        twice = sorted({n for n in self.names if self.names.count(n) > 1})
-        if twice:
-            raise ValueError(f"the schema names {twice} more than once; each name must be unique")
+        for names in (self.names, self.columns):
+            twice = sorted({n for n in names if names.count(n) > 1})
+            if twice:
+                raise ValueError(
+                    f"the schema names {twice} more than once; each name must be unique"
+                )
         if not self.features:
             raise ValueError("the schema has no features; list at least one")
         return self
@@ -221,6 +301,11 @@ class Schema(BaseModel):
     def names(self) -> list[str]:
         return [feature.name for feature in self.features]
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the table: one for each feature, or several of 0 and 1."""
+        return [column for feature in self.features for column in feature.stored_in]
+
     def __len__(self) -> int:
         return len(self.features)
 
@@ -237,8 +322,16 @@ class Schema(BaseModel):
     def with_feature(self, name: str, **changes: Any) -> Schema:
         """Return a copy in which feature `name` has these fields. The copy is validated."""
         changed = validated(Feature, {**self[name].model_dump(), **changes}, "schema")
-        features = tuple(changed if f.name == name else f for f in self.features)
-        return validated(Schema, {"features": features}, "schema")
+        return self.with_features(changed if f.name == name else f for f in self.features)
+
+    def with_features(self, features: Iterable[Feature]) -> Schema:
+        """Return a copy with these features. The copy is validated."""
+        data = {"features": tuple(features), "relations": self.relations}
+        return validated(Schema, data, "schema")
+
+    def with_relations(self, relations: Iterable[str]) -> Schema:
+        """Return a copy in which every plan keeps these relations, and no others."""
+        return self.model_copy(update={"relations": tuple(relations)})
 
     def with_cost(self, cost: str) -> Schema:
         """Return a copy in which a change of any number is paid on this scale.
@@ -265,15 +358,15 @@ class Schema(BaseModel):
         """
         check_table(X)
         place = {name: k for k, name in enumerate(X.columns)}
-        order = sorted(self.features, key=lambda feature: place.get(feature.name, len(place)))
-        return self if order == list(self.features) else Schema(features=tuple(order))
+        order = sorted(self.features, key=lambda f: place.get(f.stored_in[0], len(place)))
+        return self if order == list(self.features) else self.with_features(order)
 
     def check_columns(self, X: pd.DataFrame, where: str = "the table") -> None:
         """Raise UserError if the table lacks a feature's column. `where` names it in the error."""
-        absent = [name for name in self.names if name not in X.columns]
+        absent = [name for name in self.columns if name not in X.columns]
         if absent:
             has = list(X.columns)
-            close = did_you_mean(absent[0], [name for name in has if name not in self.names])
+            close = did_you_mean(absent[0], [name for name in has if name not in self.columns])
             raise UserError(f"{where} lacks the column(s) {absent}{close}; it has {has}")
 
     # ---- from a table -----------------------------------------------------------------------
@@ -285,7 +378,7 @@ class Schema(BaseModel):
         """Return a schema with the kinds, categories, ranges and decimals seen in a table.
 
         Features named in `immutable` are immutable; all others are mutable. cost: of all numbers,
-        as in `with_cost`.
+        as in `with_cost`. `discover_relations` finds what holds between the columns.
         """
         check_table(X)
         if isinstance(immutable, str):
@@ -337,7 +430,7 @@ class Schema(BaseModel):
         if X is not None:
             self.check_columns(X)
             for feature in self.features:
-                remarks += _lint_column(feature, X[feature.name])
+                remarks += _lint_column(feature, feature.values(X))
             remarks += self.lint_formulas(X)
         return remarks
 
@@ -461,6 +554,13 @@ def _levels(column: pd.Series) -> tuple[tuple[Level, ...], bool]:
         ordered = bool(column.dtype.ordered)
         return tuple(v for v in map(plain, column.dtype.categories) if v in present), ordered
     return tuple(sorted(present, key=lambda v: (str(type(v)), v))), False
+
+
+def _flags(column: pd.Series) -> np.ndarray:
+    """Return a column of 0 and 1, or of true and false, as numbers; NaN for anything else."""
+    numbers = pd.to_numeric(column, errors="coerce")
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.where(np.isin(values, (0.0, 1.0)), values, np.nan)
 
 
 def plain(value: Any) -> Any:

@@ -41,20 +41,36 @@ def schema(
     immutable: Immutable = "",
     cost: CostOption = None,
     drop: Drop = "",
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep-relations", help="Write the relations that were found: every plan keeps them."
+        ),
+    ] = False,
 ) -> None:
     """Write what each column of a table is, and warn about what looks wrong.
 
-    Edit the file, then fit.
+    It also looks for relations that the rows keep, such as 'a is at most b'. Edit the file, then
+    fit.
     """
     from genrecourse.advice.learning import without_columns
+    from genrecourse.table.discovery import discover_relations, keep_relations
     from genrecourse.table.schema import Schema
     from genrecourse.table.table_files import read_table, write_text
 
     X = without_columns(read_table(table), [*split(drop), *([target] if target else [])])
     found = Schema.infer(X, immutable=split(immutable), cost=cost or "range")
+    warnings, suggestions = found.lint(X), discover_relations(X, found)
+    if keep:
+        found = keep_relations(found, suggestions)
     write_text(found.to_json() + "\n", output)
     out.print(f"{counted(len(found), 'feature')} of {counted(len(X), 'row')} in {output}")
-    print_warnings(found.lint(X))
+    if suggestions:
+        what = "every plan keeps them" if keep else "--keep-relations makes every plan keep them"
+        out.print(f"{counted(len(suggestions), 'relation')} found; {what}:")
+    for each in suggestions:
+        out.print(Text(f"  {each}"), soft_wrap=True)
+    print_warnings(warnings)
 
 
 @app.command(
