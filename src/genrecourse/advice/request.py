@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from genrecourse.errors import UserError, did_you_mean
+from genrecourse.planning.choice import MOST_CHANGES
 from genrecourse.planning.promise import DELTA, check_promise
+from genrecourse.planning.sturdy import MIN_ROBUST
 from genrecourse.rules.policy import promise_in_force, rules_in_force
 from genrecourse.rules.stated import read_rules
 
@@ -32,6 +34,10 @@ class PlanRequest:
     delta: how likely the promise may be wrong; None: 0.1. Needs a promise.
     language: of the words: a language that is shipped, or a file.
     safety: from 0, as cheap as possible, to 1, as safe as possible; None: as fitted.
+    min_robust: the share of the retrained models, and of the tries with noise, that must accept a
+        plan; a plan below it is shown as fragile, if there is no better one.
+    most_changes: plans with more changes are shown only if no sturdy plan has fewer; None: no
+        limit.
     options: further options of the method, by name, such as `lam` or `n_draws` of GenRe.
 
     >>> PlanRequest(n=2, rules={"lock": ["age"]}).keywords()["n"]
@@ -45,6 +51,8 @@ class PlanRequest:
     delta: float | None = None
     language: str | os.PathLike[str] | Wording = "en"
     safety: float | None = None
+    min_robust: float = MIN_ROBUST
+    most_changes: int | None = MOST_CHANGES
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -80,6 +88,8 @@ class PlanRequest:
             "n": self.n,
             "fewest_changes": self.fewest_changes,
             "language": self.language,
+            "min_robust": self.min_robust,
+            "most_changes": self.most_changes,
             **self.options,
         }
         stated: dict[str, Any] = {

@@ -151,11 +151,13 @@ class Enumeration:
     (array([0.67]), 3, True)
     """
 
-    def __init__(self, people: People, observed: ObservedValues):
+    def __init__(self, people: People, observed: ObservedValues, unread: np.ndarray | None = None):
         problem = people.problem
         self.X, self.F, self.observed = people.X, people.F, observed
         self.h, self.encoder, self.cost = problem.classifier, problem.encoder, problem.cost
         self.reads_Z = self.h.reads(self.encoder)
+        # features that h does not read: changing them helps nobody
+        self.unread = np.zeros(len(observed.values), dtype=bool) if unread is None else unread
 
     def search(
         self,
@@ -243,6 +245,8 @@ class Enumeration:
         none of these for a number, the ends of the allowed range and some values in between are
         used; then the list is not complete.
         """
+        if self.unread[j]:
+            return [np.zeros(0)] * len(people), np.zeros(len(people), dtype=bool)
         seen, (named, given) = self.observed.values[j], rules.named(j)
         values = np.unique(np.concatenate([seen, named]))
         own, others = self.F[people, j][:, None], values[None, :]

@@ -88,6 +88,7 @@ class PlanChecker:
     observed: the values that an enumeration tries.
     rules: the rules of the schema or of a request, for all these people.
     relaxed: returns the rule books with one rule less each, to find blocking rules.
+    unread: (d,) the features that h does not read; None: not known.
 
     >>> from genrecourse.evaluation.example_tables import example_checker
     >>> checked = example_checker().check(np.array([0, 0]), np.array([[0.5], [1.0]]))
@@ -101,13 +102,14 @@ class PlanChecker:
         observed: ObservedValues,
         rules: RuleBook,
         relaxed: Callable[[], Sequence[RelaxedRule]],
+        unread: np.ndarray | None = None,
     ):
         problem = people.problem
         self.X, self.F, self.score = people.X, people.F, people.score
         self.rules, self.relaxed = rules, relaxed
         self.h, self.encoder, self.cost = problem.classifier, problem.encoder, problem.cost
         self.follows = problem.rules.derived.mask
-        self.trial = Enumeration(people, observed)
+        self.trial = Enumeration(people, observed, unread)
         self.rejected = np.flatnonzero(people.rejected)
         self._scores: dict[tuple[int, bytes], float] = {}  # h is not asked twice about a row
 

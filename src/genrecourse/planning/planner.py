@@ -158,8 +158,8 @@ class _Asked:
 
     def checker(self, people: People) -> PlanChecker:
         book = self.problem.compile(self.rules, people) or self.problem.rules
-        observed = self.method.planning_.observed
-        return PlanChecker(people, observed, book, lambda: relaxed_rules(book))
+        known = self.method.planning_
+        return PlanChecker(people, known.observed, book, lambda: relaxed_rules(book), known.unread)
 
     def standard(self, checker: PlanChecker) -> Standard:
         sturdiness = _sturdiness(self.method, checker, self.wanted.min_robust)

@@ -62,6 +62,24 @@ Delta = Annotated[
         help="How likely the promise may be wrong. Default: 0.1.",
     ),
 ]
+MinRobust = Annotated[
+    float | None,
+    typer.Option(
+        "--min-robust",
+        metavar="SHARE",
+        help="Share of retrained models, and of tries with noise, that must accept a plan, "
+        "or it is called fragile. Default: 0.75.",
+    ),
+]
+MostChanges = Annotated[
+    int | None,
+    typer.Option(
+        "--most-changes",
+        metavar="K",
+        min=1,
+        help="Show plans with more changes only if no sturdy plan has fewer. Default: 5.",
+    ),
+]
 Immutable = Annotated[
     str, typer.Option(metavar="A,B", help="Columns that nobody can change, separated by commas.")
 ]
@@ -102,10 +120,14 @@ def plan_request(
     promise: float | None,
     delta: float | None,
     language: str,
+    min_robust: float | None = None,
+    most_changes: int | None = None,
 ) -> PlanRequest:
     from genrecourse.advice.request import PlanRequest
     from genrecourse.advice.rule_files import read_rules_file
 
+    bars = {"min_robust": min_robust, "most_changes": most_changes}
+    stated: dict[str, Any] = {name: value for name, value in bars.items() if value is not None}
     return PlanRequest(
         n=n,
         fewest_changes=fewest_changes,
@@ -113,6 +135,7 @@ def plan_request(
         promise=promise,
         delta=delta,
         language=language,
+        **stated,
     )
 
 

@@ -16,7 +16,9 @@ from genrecourse.apps.cli.options import (
     Fewest,
     HowMany,
     Language,
+    MinRobust,
     ModelFolder,
+    MostChanges,
     OwnModel,
     PolicyFile,
     Promised,
@@ -47,6 +49,8 @@ def plans(
     rules: RulesFile = None,
     promise: Promised = None,
     delta: Delta = None,
+    min_robust: MinRobust = None,
+    most_changes: MostChanges = None,
     language: Language = "en",
     classifier: OwnModel = None,
 ) -> None:
@@ -71,6 +75,8 @@ def plans(
         promise=promise,
         delta=delta,
         language=language,
+        min_robust=min_robust,
+        most_changes=most_changes,
     )
     made = service.plans(X, request)
     files.write_plans(output, service, X, made, request)
@@ -90,6 +96,8 @@ def explain(
     rules: RulesFile = None,
     promise: Promised = None,
     delta: Delta = None,
+    min_robust: MinRobust = None,
+    most_changes: MostChanges = None,
     language: Language = "en",
     classifier: OwnModel = None,
 ) -> None:
@@ -105,6 +113,8 @@ def explain(
         promise=promise,
         delta=delta,
         language=language,
+        min_robust=min_robust,
+        most_changes=most_changes,
     )
     plan = service.explain(X, row, request)
     out.print(panel(service.schema, X.iloc[row], plan))
