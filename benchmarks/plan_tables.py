@@ -37,6 +37,31 @@ def plans() -> str:
     return f"{markdown(head, rows, left=2)}\n\n{markdown(reasons, none, left=3)}"
 
 
+def advice() -> str:
+    """Return what first plans ask for, before and now, and what asking the model costs."""
+    head = ["", "", "people", "with a plan", "removable change", "change for safety", "dominated"]
+    head += ["superset", "6 of 8 copies", "called fragile", "fragile, not called so"]
+    head += ["changes", "most"]
+    costs = ["", "", "plans accepted", "fixed features changed"]
+    costs += [f"{what}, {how}" for how in ("alone", "together") for what in ("calls", "rows", "ms")]
+    quality, asked = [], []
+    for line in json.loads((RESULTS / "advice.json").read_text(encoding="utf-8")):
+        for version in ("before", "now"):
+            found = line[version]
+            names = ("people", "with_plan", "removable", "for_safety", "dominated", "supersets")
+            names += ("sturdy", "said_to_be_fragile", "fragile_in_secret")
+            names += ("changes_median", "changes_most")
+            who = [line["pair"] if version == "before" else "", version]
+            quality.append([*who, *(f"{found[name]:g}" for name in names)])
+            numbers = [f"{found['accepted']:,} of {found['shown']:,}"]
+            numbers.append(f"{found['fixed_features_changed']}")
+            for how in ("alone", "together"):
+                each = [found.get(f"{name}_{how}") for name in ("calls", "rows", "ms")]
+                numbers += ["" if n is None else f"{n:,.3g}" for n in each]
+            asked.append([*who, *numbers])
+    return f"{markdown(head, quality, left=2)}\n\n{markdown(costs, asked, left=2)}"
+
+
 def promises() -> str:
     """Return how many people each promise serves, and how many the gold classifier accepts."""
     lines = [line for line in _lines("promise.jsonl") if not (line["nested"] or line["tiny"])]

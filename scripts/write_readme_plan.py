@@ -41,13 +41,14 @@ def make_plan() -> dict[str, Any]:
         "policy": POLICY,
         "rejected": len(plans),
         "with_a_plan": sum(plan.status == "ok" for plan in plans),
+        "fragile": sum(plan.is_fragile for plan in plans),
         "person": int(chosen.person),
         "text": chosen.to_text(),
     }
 
 
 def most_robust(plans: Sequence[Plan]) -> Plan:
-    """Return the plan that the most retrained copies of the model accept; the first of equals."""
+    """Return the plan that the most retrained stand-ins accept; the first of equals."""
     shown = [plan for plan in plans if plan.status == "ok"]
     return max(shown, key=lambda plan: plan.retrained.estimate if plan.retrained else 0.0)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks import relation_tables as relations
 from benchmarks import sampling_tables as sampling
-from benchmarks.plan_tables import plans, policies, promises, rules
+from benchmarks.plan_tables import advice, plans, policies, promises, rules
 from paper.blocks import Report
 from paper.records import DATASETS, Results, published
 from paper.runs import scale
@@ -77,8 +77,9 @@ def plan() -> str:
         f"\n```text\n{found['text']}\n```\n\n"
         f"This is a real plan for test applicant {found['person']} of the German credit data, "
         f"under [this policy]({found['policy']}). Of {found['rejected']} rejected test applicants, "
-        f"{found['with_a_plan']} get a plan; this is the plan that the most retrained copies of "
-        f"the model accept, the first of equals (`{found['command']}`).\n"
+        f"{found['with_a_plan']} get a plan, {found['fragile']} of these a fragile one; this is "
+        "the plan that the most stand-ins for the model accept, the first of equals "
+        f"(`{found['command']}`).\n"
     )
 
 
@@ -143,7 +144,7 @@ def pages() -> dict[Path, str]:
             "settings": f"\n{sampling.settings()}\n",
             "curves": f"\n{sampling.curves()}\n",
         },
-        "docs/plans.md": {"plans": f"\n{plans()}\n"},
+        "docs/plans.md": {"plans": f"\n{plans()}\n", "advice": f"\n{advice()}\n"},
         "docs/promise.md": {"promises": f"\n{promises()}\n"},
         "docs/policy.md": {"policies": f"\n{policies()}\n"},
         "docs/requests.md": {"rules": f"\n{rules()}\n"},

@@ -59,11 +59,13 @@ def _plan(plan: Plan) -> list[Table | Text]:
     parts: list[Table | Text] = []
     for each in plan.every:
         table = Table(box=box.SIMPLE_HEAD, expand=True, show_edge=False, pad_edge=False)
-        table.add_column(words("plan.purpose" if each is plan else "plan.another"), ratio=3)
+        table.add_column(plan.purpose if each is plan else words("plan.another"), ratio=3)
         table.add_column(words("panel.from"), ratio=2)
         table.add_column(words("panel.to"), ratio=2, style="green")
         for change in each.changes:
-            table.add_row(Text(change.feature.label), *(Text(word) for word in change.words))
+            why = (f"\n{change.safety_text}", "dim") if change.safety else ""
+            name = Text.assemble(change.feature.label, why)
+            table.add_row(name, *(Text(word) for word in change.words))
         parts += [table, *(Text(remark, style="dim") for remark in each.remarks)]
     return [*parts, Text(words("plan.note"), style="dim italic")]
 
