@@ -12,6 +12,7 @@ import pytest
 from genrecourse import Classifier, GenRe, NearestNeighbour, Schema, load
 from genrecourse.errors import UserError
 from genrecourse.evaluation.checks import Example, example_score, make_example
+from genrecourse.planning.guarantee import PlanChecker
 from genrecourse.planning.plans import Plan, Plans
 from genrecourse.planning.sturdy import Sturdiness
 
@@ -252,3 +253,64 @@ def test_labels_survive_json(method: Any, example: Example) -> None:
             assert [c.after for c in read.minimal.changes] == [
                 c.after for c in plan.minimal.changes
             ]
+
+
+# ---- how often h is asked -----------------------------------------------------------------------
+
+
+class Asked:
+    """A score of two columns that remembers the rows it was asked about."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[float, ...]] = []
+
+    def __call__(self, X: pd.DataFrame) -> np.ndarray:
+        self.rows += [tuple(row) for row in X.to_numpy(dtype=float)]
+        return np.asarray((X["income"] + 2 * X["savings"]) / 40)
+
+
+def table(n: int = 200) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"income": rng.integers(0, 21, n), "savings": rng.integers(0, 8, n)})
+
+
+def test_a_checker_asks_h_once_about_a_row() -> None:
+    h, X = Asked(), table()
+    method = NearestNeighbour(h, Schema.infer(X), gamma=0.5).fit(X)
+    problem = method.problem_
+    people = problem.read(X[h(X) <= 0.5].head(2))
+    checker = PlanChecker(people, method.planning_.observed, problem.rules, list)
+    rows, person = np.array([[0.9, 0.9], [0.1, 0.9], [0.9, 0.9]]), np.array([0, 0, 1])
+    h.rows.clear()
+    first, second = checker.check(person, rows), checker.check(person, rows)
+    assert len(h.rows) == 3  # the same row of another person may have other cells: it is asked
+    np.testing.assert_array_equal(first.score, second.score)
+    assert checker.confidence(person, first.F).tolist() == first.score.tolist()
+    assert len(h.rows) == 3
+
+
+def test_the_quick_enumeration_finds_the_cheapest_single_change() -> None:
+    """Every value of a feature with at most 8 values is tried, and less than a proof tries."""
+    X = table().clip(upper=7)
+    h = lambda rows: np.where(rows["income"] + rows["savings"] >= 9, 0.9, 0.1)  # noqa: E731
+    method = NearestNeighbour(h, Schema.infer(X), gamma=0.5).fit(X)
+    rejected = X[h(X) < 0.5].head(20)
+    people = method.problem_.read(rejected)
+    checker = PlanChecker(people, method.planning_.observed, method.problem_.rules, list)
+    quick = checker.trial.quick(checker.rules, np.arange(20))
+    whole = checker.trial.search(checker.rules, np.arange(20))
+    helped = 0
+    for (_, x), few, every in zip(rejected.iterrows(), quick, whole, strict=True):
+        gaps = {
+            name: [abs(v - x[name]) / 7 for v in range(8) if v + x.sum() - x[name] >= 9]
+            for name in X
+        }
+        single = [min(gap) for gap in gaps.values() if gap]
+        assert few.asked < every.asked
+        assert not few.is_all
+        if single:
+            assert few.cost[0] <= min(single) + 1e-9
+            helped += 1
+        accepted = checker.trial.score(np.zeros(len(few.F_plus), dtype=int), few.F_plus)
+        assert (accepted > 0.5).all()
+    assert helped > 5

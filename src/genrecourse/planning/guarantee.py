@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from genrecourse.rules.book import RuleBook
     from genrecourse.rules.problem import People
     from genrecourse.rules.relaxations import RelaxedRule
+    from genrecourse.table.schema import Feature
 
 WEIGHED = 16  # sets of features per person that `try_all` returns, the cheapest ones
 
@@ -244,13 +245,20 @@ class PlanChecker:
         return tuple(
             Change(
                 feature,
-                cell_value(feature.values(self.X.iloc[[i]]).iloc[0]),
-                cell_value(feature.values(checked.table.iloc[[row]]).iloc[0]),
+                _cell(feature, self.X, i),
+                _cell(feature, checked.table, row),
                 words,
             )
             for j, feature in enumerate(self.encoder.schema)
             if which[j]
         )
+
+
+def _cell(feature: Feature, table: pd.DataFrame, row: int) -> Any:
+    """Return a feature's value in one row; a slice of the table would be much slower."""
+    if feature.one_hot:
+        return cell_value(feature.values(table.iloc[[row]]).iloc[0])
+    return cell_value(table[feature.name].iloc[row])
 
 
 @dataclass(frozen=True)
