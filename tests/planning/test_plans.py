@@ -417,18 +417,20 @@ def test_plans_tell_what_recourse_changes_and_only_where_it_holds(
     found = method.assess(example.people, X_plus)
     assert [p.person for p in plans] == list(example.people.index)
     assert {"ok", "not-accepted", "already-accepted"} <= set(found["status"])
+    same = 0
     for i, plan in enumerate(plans):
         if found["status"].iloc[i] != "ok":  # then by trying all, or not at all
             assert plan.status != "already-accepted" or found["score"].iloc[i] > 0.5
             assert plan.status == "ok" or (plan.changes, plan.cost) == ((), None)
             continue
         assert plan.status == "ok"
-        assert len(plan.changes) == found["changes"].iloc[i] > 0
-        x_plus = example.people.iloc[i].astype(object).copy()
-        for change in plan.changes:
-            assert change.words[0] != change.words[1]
-            x_plus[change.feature.name] = change.after
-        pd.testing.assert_series_equal(x_plus, X_plus.iloc[i].astype(object), rtol=1e-7)
+        assert plan.changes
+        assert all(change.words[0] != change.words[1] for change in plan.changes)
+        given, x = X_plus.iloc[i], example.people.iloc[i]
+        # recourse's, without what is not needed; or a sturdier one
+        theirs = {c.feature.name: c.after for c in plan.changes}
+        same += all(given[name] == after != x[name] for name, after in theirs.items())
+    assert same > 0.8 * (found["status"] == "ok").sum()
 
 
 def test_a_plan_holds_as_it_is_worded() -> None:
@@ -451,11 +453,11 @@ def test_a_plan_holds_as_it_is_worded() -> None:
 
 
 def test_likelihood_is_the_methods_own(method: GenRe, example: Example, plans: Plans) -> None:
-    log_prob = method.log_prob(method.recourse(example.people), given=example.people)
-    found = method.assess(example.people, method.recourse(example.people))
-    ok = np.flatnonzero(found["status"] == "ok")
-    said = [plans[i].log_likelihood for i in ok]
-    assert np.allclose(np.array(said, dtype=float), log_prob.iloc[ok], rtol=1e-4)
+    x_plus = plans.x_plus()
+    log_prob = method.log_prob(x_plus, given=example.people.loc[x_plus.index])
+    said = [-np.inf if p.log_likelihood is None else p.log_likelihood for p in plans.shown]
+    assert np.allclose(np.array(said, dtype=float), log_prob, rtol=1e-4)
+    assert np.isfinite(log_prob).sum() > 20
 
 
 def test_a_method_without_a_density_has_no_likelihood(example: Example) -> None:

@@ -310,6 +310,18 @@ def fitted() -> NearestNeighbour:
     return NearestNeighbour(h, Schema.infer(X)).fit(X, y)
 
 
+def both_numbers(X: pd.DataFrame) -> Array:
+    """Reads both numbers, so that plans have alternatives."""
+    return ((X["a"] + X["b"]) / 2).to_numpy(dtype=float)
+
+
+@pytest.fixture(scope="module")
+def of_both() -> NearestNeighbour:
+    X, probability = numbers_table(1200, 1)
+    y = np.random.default_rng(1).random(1200) < probability
+    return NearestNeighbour(both_numbers, Schema.infer(X)).fit(X, y)
+
+
 @pytest.fixture(scope="module")
 def people() -> pd.DataFrame:
     return numbers_table(150, 2)[0].set_axis([f"p{i}" for i in range(150)])
@@ -346,14 +358,16 @@ def test_plans_below_the_threshold_are_not_shown(
 
 
 def test_alternatives_reach_the_threshold_too(
-    fitted: NearestNeighbour, people: pd.DataFrame
+    of_both: NearestNeighbour, people: pd.DataFrame
 ) -> None:
-    one, several = (fitted.plans(people[:60], n, promise=0.8) for n in (1, 3))
+    # fragile plans have no alternatives
+    one, several = (of_both.plans(people[:60], n, promise=0.8, min_robust=0.0) for n in (1, 3))
     assert [p.person for p in one if p.every] == [p.person for p in several if p.every]
-    made = fitted.promise(0.8)
-    assert fitted.planning_.outcomes is not None
+    made = next(plan.promise for plan in several if plan.every)  # of three plans each
+    assert made is not None
+    assert of_both.planning_.outcomes is not None
     assert made.threshold is not None
-    scores = fitted.planning_.outcomes.score(fitted.problem_.encoder.encode(several.x_plus()))
+    scores = of_both.planning_.outcomes.score(of_both.problem_.encoder.encode(several.x_plus()))
     assert len(scores) > len(one.shown)
     assert (scores >= made.threshold).all()
     # the first plan is what was tested: of the others nothing is promised
@@ -362,7 +376,7 @@ def test_alternatives_reach_the_threshold_too(
     assert others
     assert all(each.promise is None for each in others)
     assert all("likelier than not" not in " ".join(each.prospects) for each in others)
-    every = fitted.plans(people[:60], 3).shown
+    every = of_both.plans(people[:60], 3).shown
     assert len(every) > len(several.shown)
 
 
@@ -497,8 +511,8 @@ def test_copies_are_counted() -> None:
     assert [(s.k, s.n) for s in shares] == [(4, 4), (2, 4), (0, 4)]
 
 
-def test_every_plan_tells_what_it_bears(fitted: NearestNeighbour, people: pd.DataFrame) -> None:
-    plans = fitted.plans(people[:40], n=2)
+def test_every_plan_tells_what_it_bears(of_both: NearestNeighbour, people: pd.DataFrame) -> None:
+    plans = of_both.plans(people[:40], n=2, min_robust=0.0)
     assert len(plans.shown) > 40 - sum(p.status == "already-accepted" for p in plans)
     for each in plans.shown:
         assert each.imprecise is not None
@@ -512,10 +526,10 @@ def test_every_plan_tells_what_it_bears(fitted: NearestNeighbour, people: pd.Dat
 
 
 def test_recheck_tells_which_plans_another_model_accepts(
-    fitted: NearestNeighbour, people: pd.DataFrame
+    of_both: NearestNeighbour, people: pd.DataFrame
 ) -> None:
-    plans = fitted.plans(people[:40], n=2)
-    assert recheck(plans, fitted.classifier_)["holds"].all()
+    plans = of_both.plans(people[:40], n=2, min_robust=0.0)
+    assert recheck(plans, of_both.classifier_)["holds"].all()
 
     def other(X: pd.DataFrame) -> Array:
         return X["b"].to_numpy(dtype=float)

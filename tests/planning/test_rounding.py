@@ -156,7 +156,9 @@ def test_round_numbers_of_another_plan_are_not_used() -> None:
     """A plan whose changes were edited must not be written with what was found for the old ones."""
     from dataclasses import replace
 
-    plan = plan_for(within("income", 24_137.19, 1e9), {"income": 24_137.19, "savings": 500.0})
+    both = {"income": 24_137.19, "savings": 500.0}
+    h = lambda X: ((X["income"] >= 24_137.19) & (X["savings"] >= 400)).to_numpy(float)  # noqa: E731
+    plan = plan_for(h, both)
     fewer = replace(plan, changes=tuple(c for c in plan.changes if c.feature.name == "income"))
     assert len(fewer.changes) < len(plan.changes)
     assert "only at exact amounts" in fewer.to_letter().to_text()

@@ -201,17 +201,7 @@ class Enumeration:
         if len(people) == 0:
             return []
         mine = rules.take(people)
-        singles = [
-            single.take(
-                np.concatenate(
-                    [
-                        thin(np.flatnonzero(single.feature[:, 0] == j), QUICK)
-                        for j in range(len(self.observed.values))
-                    ]
-                )
-            )
-            for single, _ in self._singles(mine, people)
-        ]
+        singles = [self._few(single) for single, _ in self._singles(mine, people)]
         sizes = [len(single) for single in singles]
         person = np.repeat(people, sizes)
         nothing = np.zeros((0, self.F.shape[1]))
@@ -224,6 +214,12 @@ class Enumeration:
             for i, single, score in zip(people, singles, scores, strict=True)
         ]
         return self._accepted(rules, batch)
+
+    def _few(self, single: Moves) -> Moves:
+        """Return a few values of each feature that h reads."""
+        feature = single.feature[:, 0]
+        some = [thin(np.flatnonzero(feature == j), QUICK) for j in np.flatnonzero(~self.unread)]
+        return single.take(np.concatenate([np.zeros(0, dtype=int), *some]))
 
     def may_change(self, rules: RuleBook, people: np.ndarray) -> np.ndarray:
         """Return (len(people),) booleans: the rules allow the person to change something."""
@@ -245,8 +241,6 @@ class Enumeration:
         none of these for a number, the ends of the allowed range and some values in between are
         used; then the list is not complete.
         """
-        if self.unread[j]:
-            return [np.zeros(0)] * len(people), np.zeros(len(people), dtype=bool)
         seen, (named, given) = self.observed.values[j], rules.named(j)
         values = np.unique(np.concatenate([seen, named]))
         own, others = self.F[people, j][:, None], values[None, :]

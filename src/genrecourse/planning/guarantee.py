@@ -179,10 +179,21 @@ class PlanChecker:
     def _found(
         self, people: np.ndarray, found: Sequence[EnumerationResult], most: int
     ) -> tuple[np.ndarray, Array]:
-        """Return the first rows that were found for each of these people, and whose they are."""
-        person = np.repeat(people, [min(most, len(each.cost)) for each in found])
+        """Return the first rows that were found for each of these people, and whose they are.
+
+        Rows that also change what h does not read are left out: what is left of them is there, too.
+        """
+        rows = [
+            self._read_only(self.F[i], each.F_plus) for i, each in zip(people, found, strict=True)
+        ]
+        person = np.repeat(people, [min(most, len(each)) for each in rows])
         nothing = np.zeros((0, self.F.shape[1]))
-        return person, np.concatenate([nothing, *(each.F_plus[:most] for each in found)])
+        return person, np.concatenate([nothing, *(each[:most] for each in rows)])
+
+    def _read_only(self, x: Array, F_plus: Array) -> Array:
+        """Return the rows that change only features that h reads; if there are none, all rows."""
+        read = ~(~unchanged(x[None], F_plus) & self.trial.unread).any(axis=1)
+        return F_plus[read] if read.any() else F_plus
 
     def cheapest(self, people: np.ndarray, cost: Array) -> list[Evidence | None]:
         """Return the evidence that no change of one or two features costs less than `cost`.

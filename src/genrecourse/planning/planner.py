@@ -198,8 +198,8 @@ class _Asked:
                 options["rules"] = mine
             Z = self.problem.encoder.from_features(checker.F[people])
             found = method.propose(Z, KeyedNoise(method.random_state), n, **options)
-            F_plus = self._only_read(checker.F[people], found.F_plus)
-            parts.append(replace(found, F_plus=_within_rules(checker, people, F_plus)))
+            F_plus = _within_rules(checker, people, found.F_plus)
+            parts.append(replace(found, F_plus=self._only_read(checker, people, F_plus)))
             order.append(rows)
         if not parts:
             nothing = np.zeros((0, 1, checker.F.shape[1]))
@@ -212,10 +212,19 @@ class _Asked:
             parts[0].log_prob,
         )
 
-    def _only_read(self, F: Array, F_plus: Array) -> Array:
-        """Return F_plus (N, k, d) without changes of features that h does not read."""
+    def _only_read(self, checker: PlanChecker, people: np.ndarray, F_plus: Array) -> Array:
+        """Return F_plus (N, k, d) without changes of features that h does not read.
+
+        A row that does not hold without them stays: h may read them where nobody has looked.
+        """
         unread = self.method.planning_.unread
-        return F_plus if unread is None else np.where(unread, F[:, None], F_plus)
+        if unread is None or not unread.any():
+            return F_plus
+        N, k, d = F_plus.shape
+        fewer = np.where(unread, checker.F[people][:, None], F_plus)
+        fewer = _within_rules(checker, people, fewer)
+        holds = checker.check(np.repeat(people, k), fewer.reshape(-1, d)).holds
+        return np.where(holds.reshape(N, k, 1), fewer, F_plus)
 
     def _with_fewest(self, checker: PlanChecker, F_plus: Array) -> Array:
         """Undo every change in F_plus (N, k, d) that neither h nor the verifier needs."""
