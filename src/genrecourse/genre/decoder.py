@@ -41,7 +41,7 @@ class DecodingState:
     >>> from genrecourse.evaluation.example_tables import example_density
     >>> state = Decoder(example_density().net).start(np.array([[0.2, 1.0]]), n=3)
     >>> state.token.shape, state.cache[0][0].shape  # one row, three sequences
-    ((2, 1, 8), (3, 2, 4, 2))
+    ((2, 1, 8), (3, 4, 2, 2))
     """
 
     x: Array  # (B, m) x's own values of the decoded features
