@@ -355,7 +355,7 @@ def _warn_if_rejected(method: Method, Z: Array, X_plus: pd.DataFrame, Z_plus: Ar
     if len(moved):
         _, first, count = np.unique(Z_plus[moved], axis=0, return_index=True, return_counts=True)
         some, h, problem = moved[first], method.classifier_, method.problem_
-        table = X_plus[problem.schema.names].iloc[some]
+        table = X_plus[problem.schema.columns].iloc[some]
         left += int(count[h.score_rows(table, Z_plus[some], problem.encoder) <= h.cutoff].sum())
     if left:
         warnings.warn(
