@@ -26,6 +26,7 @@ from genrecourse.methods._density_method import (
     DensityMethod,
 )
 from genrecourse.methods.genre import GenRe
+from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.score import expected_score
 from genrecourse.trust.verifier import Thresholds
 from tests.support.equations import assert_frequencies, credit, credit_score
