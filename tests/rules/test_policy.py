@@ -161,7 +161,7 @@ def test_a_number_can_be_a_category() -> None:
             'rol = "protected"',
             "'features.sex' has no key 'rol' (did you mean 'role'?); the keys are",
         ),
-        ("[rules]", "[about]", "no key 'about'; the keys are schema, unlisted, decision"),
+        ("[rules]", "[about]", "no key 'about'; the keys are schema, unlisted, cost, decision"),
         (
             "max_changes = 1",
             "max_change = 1",
