@@ -32,7 +32,7 @@ from genrecourse.planning.promise import (
     make_levels,
     plan_weights,
 )
-from genrecourse.planning.robustness import TRIES, imprecise, retrained
+from genrecourse.planning.robustness import TRIES, imprecise
 from genrecourse.rules.kinds import Rules
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder
@@ -503,12 +503,6 @@ def test_noise_is_survived_as_often_as_the_distance_to_the_edge_says() -> None:
     assert alone == [shares[2]]  # by the row's content, whoever stands beside it
     still = imprecise(lambda rows: rows[:, 0], Z[[2]], np.array([1]), seed=0)
     assert still == [Share(TRIES, TRIES)]  # h does not look at what moves
-
-
-def test_copies_are_counted() -> None:
-    sure = np.array([0.95, 0.65, 0.4])
-    shares = retrained(np.stack([sure - shift > 0.5 for shift in (0.0, 0.1, 0.2, 0.3)]))
-    assert [(s.k, s.n) for s in shares] == [(4, 4), (2, 4), (0, 4)]
 
 
 def test_every_plan_tells_what_it_bears(of_both: NearestNeighbour, people: pd.DataFrame) -> None:

@@ -2,8 +2,7 @@
 
 Two experiments answer this:
 
-- `retrained` asks models that were trained again on bootstraps of the same rows
-  (`trust.retrained`).
+- models that were trained again on bootstraps of the same rows vote (`trust.retrained`).
 - `imprecise` asks h about copies of the plan with noise on every number that may change. The noise
   depends only on the row and the seed, so the same plan always gets the same noise.
 
@@ -27,18 +26,6 @@ if TYPE_CHECKING:
 
 TRIES = 32
 STREAM = 40_009  # a separate stream: the search for the plan must not have seen this noise
-
-
-def retrained(votes: np.ndarray) -> list[Share]:
-    """Return, for each row, how many of the retrained models accept it.
-
-    votes: (models, n) booleans, as `Verifier.votes` returns them.
-
-    >>> votes = np.array([[True, False], [True, True], [True, False]])
-    >>> retrained(votes)
-    [Share(k=3, n=3), Share(k=1, n=3)]
-    """
-    return [Share(int(k), len(votes)) for k in votes.sum(axis=0)]
 
 
 def imprecise(
