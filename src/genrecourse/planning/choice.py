@@ -171,7 +171,8 @@ class Chooser:
     def _needed(self, person: np.ndarray, F_plus: Array, *, with_sturdiness: bool) -> Array:
         """Return (m, d) rows without the changes that neither h nor sturdiness needs.
 
-        A row that is not sturdy must not become less so.
+        A row must not lose the share of either experiment that a sturdy row needs. Where it does
+        not reach that share, only h is asked.
         """
         checker = self.checker
         F, rules = checker.F[person], checker.rules.take(person)
@@ -196,13 +197,12 @@ class Chooser:
     ) -> np.ndarray:
         """Return (m,) booleans of trials of the candidates `which`, the cheapest first.
 
-        A trial must be sturdy, or no less so than its candidate. Only the first one that is counts,
+        A trial must reach the bars that its candidate reaches. Only the first one that does counts,
         so noise is tried on a few of each candidate at a time.
         """
         votes, bars = self.sturdy.votes_of(person, F_plus), self.sturdy.bars
-        ok = trials.holds & self.sturdy.voted(
-            person[which], trials.F, np.minimum(votes, bars[0])[which]
-        )
+        bar = np.where(votes >= bars[0], bars[0], 0)[which]
+        ok = trials.holds & self.sturdy.voted(person[which], trials.F, bar)
         found, left = np.zeros(len(which), dtype=bool), np.flatnonzero(ok)
         while len(left):
             mine = which[left]
@@ -211,8 +211,8 @@ class Chooser:
             own = np.unique(which[some])
             both = np.concatenate([F_plus[own], trials.F[some]])
             tries = self.sturdy.counts(np.concatenate([person[own], person[which[some]]]), both)[1]
-            bar = np.minimum(tries[: len(own)], bars[1])[np.searchsorted(own, which[some])]
-            found[some] = tries[len(own) :] >= bar
+            bar = np.where(tries[: len(own)] >= bars[1], bars[1], 0)
+            found[some] = tries[len(own) :] >= bar[np.searchsorted(own, which[some])]
             left = rest[~np.isin(which[rest], which[found])]
         return found
 
