@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from paper import honesty, pinned, tables, targets
+from paper import agreement, claims, pinned, tables, targets
 from paper.records import Results, read_lines
 from paper.runs import COMPARED, Scale, economies, read
 
@@ -71,26 +71,27 @@ class Report:
     def _summary(self) -> dict[str, Block]:
         return {
             "headline": lambda: tables.headline(self.main, with_reproduction=True),
-            "holds": partial(self._verdicts, True),
-            "fails": partial(self._verdicts, False),
-            "unknown": partial(self._verdicts, None),
+            "holds": partial(self._verdicts, "holds", True),
+            "fails": partial(self._verdicts, "does not hold", False),
+            "unclear": partial(self._verdicts, "cannot tell", None),
+            "unknown": partial(self._verdicts, "no results", None),
             "differences": self._counts,
             "scale": self.scale,
         }
 
-    def _verdicts(self, holds: bool | None) -> str:
-        """Return the paper's claims with this verdict, then the targets of `genre`."""
-        seen = honesty.Evidence(self.main, self.settings, self.theory, self.contours)
-        items = honesty.claims(seen, holds)
-        if holds is not None:
-            items += targets.listed(self.main, met=holds)
+    def _verdicts(self, outcome: claims.Outcome, met: bool | None) -> str:
+        """Return the paper's claims with this outcome, then the targets of `genre`."""
+        seen = claims.Evidence(self.main, self.settings, self.theory, self.contours)
+        items = claims.listed(seen, outcome)
+        if met is not None:
+            items += targets.listed(self.main, met=met)
         return "\n".join(items) or "- Nothing."
 
     def _counts(self) -> str:
-        """Return one line per table: how many published values lie outside our interval."""
+        """Return one line per table: how many published values are equal to ours, or differ."""
         return "\n".join(
             f"- [{words[0].upper()}{words[1:]}](pages/{page}.md): "
-            + honesty.counted(table, self._answers(table))
+            + agreement.counted(agreement.comparisons(table, self._answers(table)))
             for table, (page, words) in DIFFERENCES.items()
         )
 
@@ -141,7 +142,7 @@ class Report:
         }
 
     def _listed(self, table: str) -> str:
-        return honesty.listed(table, self._answers(table))
+        return agreement.listed(agreement.comparisons(table, self._answers(table)))
 
     def _beside(self, table: str, show_sd: bool = True) -> str:
         return tables.beside_published(table, self._answers(table), show_sd)

@@ -153,11 +153,12 @@ def exists(label: str, spec: Mapping[str, Any]) -> bool:
 
 def is_absent(label: str) -> bool:
     """Return whether the library lacks the method or a parameter of a label."""
+    own = label.split("/")[0]  # without the request
     for name in (*COMPARED, "preset"):
-        spec = read(name)["entries"].get(label.split("/")[0])
+        spec = read(name)["entries"].get(own)
         if spec is not None:
-            return not exists(label, spec)
-    return label not in METHODS
+            return not exists(own, spec)
+    return own not in METHODS
 
 
 def _quick_params(settings: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:

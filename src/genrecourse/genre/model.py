@@ -28,6 +28,8 @@ from genrecourse.genre.any_lam import LAM_RANGE
 class NetConfig:
     """The sizes of the transformer.
 
+    cost_in_logits: whether the logits already contain -lam * C_j; the paper's do not.
+
     >>> NetConfig().width, PAPER.encoder_layers
     (64, 16)
     """
@@ -38,12 +40,20 @@ class NetConfig:
     encoder_layers: int = 2
     decoder_layers: int = 2
     dropout: float = 0.0
+    cost_in_logits: bool = True
 
 
 COMPACT = NetConfig()
 SMALL = NetConfig(width=32, heads=2, feedforward=64, encoder_layers=1, decoder_layers=1)
+PLAIN = NetConfig(cost_in_logits=False)
 PAPER = NetConfig(
-    width=32, heads=8, feedforward=32, encoder_layers=16, decoder_layers=16, dropout=0.1
+    width=32,
+    heads=8,
+    feedforward=32,
+    encoder_layers=16,
+    decoder_layers=16,
+    dropout=0.1,
+    cost_in_logits=False,
 )
 
 
@@ -181,8 +191,8 @@ class RecourseNet(nn.Module):
     lam: a number, or "any": the encoder then reads log lam as one more token, and every row comes
     with its lam (B,).
 
-    R contains the factor exp(-lam * C_j), so `choice_cost` enters the logits directly and the net
-    learns only the rest.
+    R contains the factor exp(-lam * C_j). With `cost_in_logits`, `choice_cost` enters the logits
+    directly and the net learns only the rest; without, it learns all of R, as in the paper.
 
     >>> config = NetConfig(width=8, heads=2)
     >>> knots = torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # two features; the second is decoded
@@ -192,6 +202,7 @@ class RecourseNet(nn.Module):
     """
 
     decoded: Tensor
+    cost_scale: Tensor
 
     def __init__(
         self,
@@ -215,7 +226,10 @@ class RecourseNet(nn.Module):
         self.norm_x, self.norm_out = nn.LayerNorm(width), nn.LayerNorm(width)
         self.head = nn.Parameter(torch.randn(m, width, n_choices) * 0.5 / width**0.5)
         self.bias = nn.Parameter(torch.zeros(m, n_choices))
-        self.cost_scale = nn.Parameter(torch.ones(m))
+        if config.cost_in_logits:
+            self.cost_scale = nn.Parameter(torch.ones(m))
+        else:
+            self.register_buffer("cost_scale", torch.zeros(m))
         # last, so that a net of one lam starts from the same random numbers as without it
         self.embed_lam = ValueEmbedding(_lam_knots(), width) if lam == "any" else None
 
