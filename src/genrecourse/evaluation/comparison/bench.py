@@ -117,6 +117,8 @@ class Bench:
             if isinstance(part, dict) and "chosen" in part
         }
         seconds = {"fit": run.fit_seconds, "recourse": answer.seconds}
+        if answer.processor is not None:
+            seconds["recourse_processor"] = answer.processor
         if "seconds" in run.report:
             seconds["stages"] = run.report["seconds"]
         values = measure(self.case, answer.X_plus, self.witnesses, answer.log_prob)
