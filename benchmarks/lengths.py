@@ -1,4 +1,4 @@
-"""Is a method trained long enough? Score against the length of the training, doubled again and again.
+"""Is a method trained long enough? Score against the length of its training, doubled repeatedly.
 
     python -m benchmarks.lengths --methods genre-paper,tap --seeds 0,1
     python -m benchmarks.lengths --show
