@@ -106,6 +106,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="0,1")
     parser.add_argument("--rows", type=int, default=300)
     parser.add_argument("--most", type=int, default=10**9, help="leave out longer trainings")
+    parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     if not options.show:
@@ -114,11 +115,11 @@ def main() -> None:
             options.datasets.split(","),
             [int(seed) for seed in options.seeds.split(",")],
             rows=options.rows,
-            output=RESULTS,
+            output=options.output,
             nested=True,
             witnesses=False,
         )
-    show(RESULTS)
+    show(options.output)
 
 
 if __name__ == "__main__":
