@@ -14,7 +14,7 @@ from paper import figures, readme, runs, tables
 from paper.blocks import Report
 from paper.parts import RUN, run_all
 from paper.runs import Scale
-from paper.tables import NNR_OURS, ROBUSTNESS_LABELS
+from paper.tables import ROBUSTNESS_LABELS
 
 # The blocks that a command prints; every other command prints the block of its own name.
 BLOCKS = {
@@ -42,8 +42,7 @@ def draw(size: Scale) -> None:
         save(figures.against_published("main_std", main), size.images / "table1.png")
         save(figures.against_published("nnr_lambda_std", both), size.images / "nnr.png")
         curves = runs.read("main")["safety"]["curves"]
-        alone = ("genre-paper", "nnr-dplus", *NNR_OURS)
-        save(figures.safety(main, curves, alone), size.images / "safety.png")
+        save(figures.safety(main, curves, tables.SAFETY_ALONE), size.images / "safety.png")
         picture = figures.side_by_side(main, ROBUSTNESS_LABELS, figures.SAFETY_METRICS)
         save(picture, size.images / "robustness.png")
         labels = tables.ablation_labels()

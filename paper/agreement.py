@@ -7,7 +7,8 @@ the two has the error
 
 ours: the half width of our 95% interval. sqrt(k) * ours: that of one more seed, which is what was
 published, if the authors' seeds vary as ours do. people: 1.96 * sd / sqrt(200), of the published
-sd between people. Half of the last digit is added for rounding.
+sd between people; that of a Score comes from the sds of its three parts. Half of the last digit is
+added for rounding.
 
 - different: the difference is larger than its error.
 - equal: it is not, and the error is small enough to tell (`TELLING`).
@@ -80,22 +81,31 @@ class Comparison:
 def comparisons(table: str, results: Results) -> list[Comparison]:
     """Return every published value of a table for which we have a value."""
     rows, _ = BESIDE[table]
+    every = (
+        (d, row.published, row.reproduces, m) for d in DATASETS for row in rows for m in METRICS
+    )
     found = []
-    for dataset in DATASETS:
-        for row in rows:
-            for metric in METRICS:
-                theirs = published_table(table).get((dataset, row.published or "", metric))
-                if theirs is None or row.reproduces is None:
-                    continue
-                ours = value_of(results, row.reproduces, dataset, metric)
-                if ours is not None:
-                    assert row.published is not None
-                    found.append(
-                        Comparison(
-                            table, dataset, row.published, row.reproduces, metric, theirs, ours
-                        )
-                    )
+    for dataset, method, label, metric in every:
+        if method is None or label is None:
+            continue
+        theirs = published_table(table).get((dataset, method, metric))
+        ours = value_of(results, label, dataset, metric)
+        if theirs is not None and ours is not None:
+            theirs = Published(theirs.mean, published_sd(table, dataset, method, metric))
+            found.append(Comparison(table, dataset, method, label, metric, theirs, ours))
     return found
+
+
+def published_sd(table: str, dataset: str, method: str, metric: str) -> float | None:
+    """Return the published sd between people; that of a Score as if its parts were independent."""
+    known = published_table(table)
+    if metric != "score":
+        return known[dataset, method, metric].sd
+    parts = [known[dataset, method, part].sd for part in ("cost", "val", "lof")]
+    if any(sd is None for sd in parts):
+        return None
+    cost, val, lof = (sd or 0.0 for sd in parts)
+    return math.hypot(cost / published_table("data")[dataset, "", "features"].mean, val, lof)
 
 
 @cache
@@ -125,7 +135,7 @@ def counted(found: Sequence[Comparison]) -> str:
 
 
 def listed(found: Sequence[Comparison]) -> str:
-    """Return the verdicts of a table: one item per data set and method with a difference or noise."""
+    """Return the verdicts of a table: an item per data set and method that is not just equal."""
     lines = [counted(found)]
     places = dict.fromkeys((each.dataset, each.method) for each in found)
     items = [item for place in places for item in _items(place, found)]

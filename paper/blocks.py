@@ -7,7 +7,7 @@ from functools import partial
 
 from paper import agreement, claims, pinned, tables, targets
 from paper.records import Results, read_lines
-from paper.runs import COMPARED, Scale, economies, read
+from paper.runs import COMPARED, Scale, economies, people_and_seeds, read
 
 Block = Callable[[], str]  # returns the Markdown of one generated part
 # table of published.csv -> (the block that shows it, its name in words)
@@ -34,6 +34,21 @@ PICTURES = {
     "ablation": "ablation.png",
     "safety": "safety.png",
 }
+# block -> the table or figure of the configs whose people and seeds it states
+PLANNED = {
+    "table1": "table1",
+    "nnr": "nnr",
+    "nnr_lambda": "nnr",
+    "tabsyn": "tabsyn",
+    "temperature": "temperature",
+    "fraction": "fraction",
+    "lambda": "lambda",
+    "robustness": "robustness",
+    "others": "others",
+    "ablation": "ablation",
+    "safety": "safety",
+    "preset": "preset",
+}
 
 
 class Report:
@@ -45,7 +60,7 @@ class Report:
         self.others, self.preset = self.results("others"), self.results("preset")
         self.cases = [line for path in size.all_compared("cases") for line in read_lines(path)]
         self.theory = read_lines(size.file("theory"))
-        self.pinned = read_lines(size.file("pinned"))
+        self.pinned = [line for path in size.all_compared("pinned") for line in read_lines(path)]
         self.arrows = read_lines(size.file("arrows"))
         self.contours = read_lines(size.file("contours"))
 
@@ -56,15 +71,18 @@ class Report:
         )
 
     def blocks(self) -> dict[str, Block]:
-        """Return the block of each name: a table, and its picture if the picture exists."""
+        """Return the block of each name: a table, who was asked, and its picture if it exists."""
         made = {**self._summary(), **self._tables(), **self._differences()}
-        return {name: partial(self._with_picture, name, make) for name, make in made.items()}
+        return {name: partial(self._whole, name, make) for name, make in made.items()}
 
-    def _with_picture(self, name: str, make: Block) -> str:
+    def _whole(self, name: str, make: Block) -> str:
+        parts = [make()]
+        if name in PLANNED:
+            parts.append(f"People:\n\n{people_and_seeds(self.size, PLANNED[name])}")
         file = PICTURES.get(name)
-        if file is None or not (self.size.images / file).is_file():
-            return make()
-        return f"{make()}\n\n![{name}](../images/{file})"
+        if file is not None and (self.size.images / file).is_file():
+            parts.append(f"![{name}](../images/{file})")
+        return "\n\n".join(parts)
 
     # ---- README.md ------------------------------------------------------------------------------
 
@@ -81,7 +99,7 @@ class Report:
 
     def _verdicts(self, outcome: claims.Outcome, met: bool | None) -> str:
         """Return the paper's claims with this outcome, then the targets of `genre`."""
-        seen = claims.Evidence(self.main, self.settings, self.theory, self.contours)
+        seen = claims.Evidence(self.main, self.settings, self.theory, self.contours, self.pinned)
         items = claims.listed(seen, outcome)
         if met is not None:
             items += targets.listed(self.main, met=met)

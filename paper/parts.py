@@ -9,27 +9,45 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
+from itertools import product
+from pathlib import Path
 
 from genrecourse.reports.plots import save
 from paper import cases, figures, pinned, plane, runs, theory
-from paper.records import DATASETS, read_lines, write_lines
+from paper.records import DATASETS, Line, kept, read_lines, stamped, write_lines
 from paper.runs import Scale
 
 Step = Callable[[Scale], None]
 
 
+def add_lines(path: Path, seed: int, make: Callable[[], list[Line]]) -> None:
+    """Append the lines of a seed with their source and date, unless the file has them."""
+    lines = kept(path)
+    if seed not in {line["seed"] for line in lines}:
+        write_lines(path, [*lines, *map(stamped, make())])
+
+
 def run_cases(size: Scale) -> None:
     """Describes data, gold classifier and h for each data set and seed without a result."""
-    for name in DATASETS.values():
-        for seed in size.seeds:
-            run_case(size, name, seed)
+    for name, seed in product(DATASETS.values(), size.seeds):
+        run_case(size, name, seed)
 
 
 def run_case(size: Scale, name: str, seed: int) -> None:
-    path = size.compared("cases", name)
-    lines = read_lines(path)
-    if seed not in {line["seed"] for line in lines}:
-        write_lines(path, [*lines, cases.describe(name, seed)])
+    add_lines(size.compared("cases", name), seed, lambda: [cases.describe(name, seed)])
+
+
+def run_pinned(size: Scale) -> None:
+    for name, seed in product(pinned.SETS, size.seeds):
+        run_pinned_at(size, name, seed)
+
+
+def run_pinned_at(size: Scale, name: str, seed: int) -> None:
+    listed = runs.entries("baselines", size).get(name, [])
+    (params,) = (entry.params for entry in listed if entry.label == "tabsyn_svdd")
+    if seed in size.seeds[: pinned.SEEDS]:
+        path = size.compared("pinned", name)
+        add_lines(path, seed, lambda: pinned.run(name, seed, params))
 
 
 def run_compared(name: str, size: Scale) -> None:
@@ -39,41 +57,37 @@ def run_compared(name: str, size: Scale) -> None:
             run_case(size, name, seed)
         for config in runs.COMPARED:
             runs.run_at(config, size, name, seed)
+        if name in pinned.SETS:
+            run_pinned_at(size, name, seed)
 
 
 def run_theory(size: Scale) -> None:
-    lines = read_lines(size.file("theory"))
-    if not lines or lines[0]["repeats"] != size.theory_repeats:
-        write_lines(size.file("theory"), theory.run(size.theory_repeats))
+    path = size.file("theory")
+    add_lines(path, 0, lambda: theory.run(size.theory_repeats))
 
 
 def run_arrows(size: Scale) -> None:
-    made = plane.cases(size.people_2d)
-    lines = plane.arrows(made, size.steps_2d)
-    write_lines(size.file("arrows"), lines)
-    save(figures.plane(lines, made), size.images / "arrows.png", dpi=110)
-
-
-def run_missing_arrows(size: Scale) -> None:
-    """Run the arrows unless the picture exists and shows every method of the library."""
-    found = {line["method"] for line in read_lines(size.file("arrows"))}
-    if not (size.images / "arrows.png").is_file() or found != set(plane.methods()):
-        run_arrows(size)
+    """Run the arrows of each seed without a result, and draw those of the first seed."""
+    path, picture = size.file("arrows"), size.images / "arrows.png"
+    for seed in plane.seeds(size.seeds_2d):
+        made = plane.cases(seed, size.people_2d)
+        add_lines(path, seed, partial(plane.arrows, made, size.steps_2d))
+    lines = read_lines(path)
+    first = [line for line in lines if line["seed"] == lines[0]["seed"]]
+    save(figures.plane(first, plane.cases(lines[0]["seed"], size.people_2d)), picture, dpi=110)
 
 
 def run_contours(size: Scale) -> None:
-    lines, shown = plane.densities(plane.cases(size.people_2d), size.steps_2d)
-    write_lines(size.file("contours"), lines)
-    save(figures.contours(shown), size.images / "contours.png")
-
-
-def run_missing_contours(size: Scale) -> None:
-    if not (size.images / "contours.png").is_file() or not read_lines(size.file("contours")):
-        run_contours(size)
-
-
-def run_pinned(size: Scale) -> None:
-    write_lines(size.file("pinned"), pinned.run(size.seeds[0]))
+    """Run the densities of each seed without a result, and draw those of the first seed."""
+    path, picture = size.file("contours"), size.images / "contours.png"
+    for place, seed in enumerate(plane.seeds(size.seeds_2d)):
+        is_known = seed in {line["seed"] for line in kept(path)}
+        if not is_known or (place == 0 and not picture.is_file()):
+            made = plane.cases(seed, size.people_2d)
+            lines, shown = plane.densities(made, size.steps_2d)
+            add_lines(path, seed, lambda lines=lines: lines)  # type: ignore[misc]
+            if place == 0:
+                save(figures.contours(shown), picture)
 
 
 def compared(config: str, name: str) -> Step:
@@ -103,8 +117,8 @@ RUN: dict[str, list[Step]] = {
 # Parts that write no common file, the longest first.
 ALL: dict[str, Step] = {
     **{name: partial(run_compared, name) for name in ("adult-carla", "heloc", "compas")},
-    "arrows": run_missing_arrows,
-    "contours": run_missing_contours,
+    "arrows": run_arrows,
+    "contours": run_contours,
     **{name: partial(run_compared, name) for name in ("german", "loan")},
     "theory": run_theory,
 }

@@ -7,11 +7,13 @@ import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from genrecourse.evaluation.comparison import estimate
+from genrecourse.evaluation.comparison.entries import code_hash
 from genrecourse.evaluation.comparison.intervals import over_seeds
 
 HERE = Path(__file__).parent
@@ -153,6 +155,19 @@ def read_lines(path: Path) -> list[Line]:
     if not path.is_file():
         return []
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def stamped(line: Line) -> Line:
+    """Return the line of a part that is not a comparison, with the code and the day it is made by.
+
+    Lines of comparisons have both already.
+    """
+    return {"source": code_hash(), "date": datetime.now(UTC).date().isoformat(), **line}
+
+
+def kept(path: Path) -> list[Line]:
+    """Return the lines of a file that this code made."""
+    return [line for line in read_lines(path) if line.get("source") == code_hash()]
 
 
 def write_lines(path: Path, lines: list[Line]) -> None:

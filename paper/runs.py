@@ -15,9 +15,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from genrecourse.errors import UserError
 from genrecourse.evaluation.comparison import Entry, compare
+from genrecourse.evaluation.comparison.entries import code_hash
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import PAPER_PRESET, GenRe
+from paper.records import read_lines
 
 HERE = Path(__file__).parent
 LAMBDAS = ("0.5", "1.0", "2.5", "5.0", "10.0")
@@ -27,10 +30,12 @@ SAFETIES = ("0.0", "0.25", "0.5", "0.75", "1.0")
 COMPARED = ("main", "baselines", "settings", "others")  # configs whose entries are run by `all`
 FRACTIONS = ("0.1", "0.2", "0.4", "0.8", "1.0")
 # The requests to one fitted model; the empty name is the request without options.
-ASKS: dict[str, dict[str, dict[str, float]]] = {
+ASKS: dict[str, dict[str, dict[str, Any]]] = {
     "lambda": {lam: {"lam": float(lam)} for lam in LAMBDAS},
     "guidance": {"": {}, "lambda=10": {"lam": 10.0}},
     "safety": {"": {}} | {f"safety {safety}": {"safety": float(safety)} for safety in SAFETIES},
+    "searched": {"": {"effort": "search"}}
+    | {f"safety {s}": {"safety": float(s), "effort": "search"} for s in SAFETIES},
     "temperature": {"": {}}
     | {
         # the paper's tau multiplies the logits; our temperature divides them
@@ -51,6 +56,7 @@ class Scale:
     seeds: tuple[int, ...]
     rows: int | None
     theory_repeats: int
+    seeds_2d: int
     people_2d: int
     steps_2d: int
     economies: tuple[str, ...]
@@ -86,12 +92,18 @@ def scale(name: str) -> Scale:
         results,
         images,
         tuple(settings["seeds"]),
-        None if settings["rows"] == "all" else settings["rows"],
+        how_many(settings["rows"]),
         settings["theory_repeats"],
+        settings["seeds_2d"],
         settings["people_2d"],
         settings["steps_2d"],
         tuple(settings.get("economies", ())),
     )
+
+
+def how_many(rows: int | str) -> int | None:
+    """Return the number of people a seed; None stands for "all" rejected test rows."""
+    return None if isinstance(rows, str) else rows
 
 
 @cache
@@ -207,6 +219,7 @@ def run_at(config: str, size: Scale, name: str, seed: int, needed_by: str | None
     if seed not in seeds(config, size):
         return
     file.parent.mkdir(parents=True, exist_ok=True)
+    _check_source(file, size)
     place = seeds(config, size).index(seed)
     own = settings.get(size.name, {})
     witnesses = settings["witnesses"] and name in own.get("witnesses", [name])
@@ -214,11 +227,44 @@ def run_at(config: str, size: Scale, name: str, seed: int, needed_by: str | None
         with warnings.catch_warnings():
             # several commands and seeds share a results file
             warnings.filterwarnings("ignore", message=".*belong to other runs")
-            compare(some, [name], [seed], rows=rows, output=file, witnesses=witnesses)
+            compare(some, [name], [seed], rows=rows, output=file, witnesses=witnesses, fresh=True)
+
+
+def _check_source(file: Path, size: Scale) -> None:
+    """Raise if the file has lines of other code; a quick run removes such a file instead."""
+    others = {line.get("source") for line in read_lines(file)} - {code_hash()}
+    if others and size.is_quick:
+        file.unlink()
+    elif others:
+        raise UserError(
+            f"{file} has results of the source {', '.join(map(str, sorted(others, key=str)))}, and "
+            f"this code is {code_hash()}; run the checkout that the results came from "
+            "(python -m paper frozen), or remove the file to start anew"
+        )
 
 
 def seeds(config: str, size: Scale) -> list[int]:
     return list(read(config).get(size.name, {}).get("seeds", size.seeds))
+
+
+def people_and_seeds(size: Scale, needed_by: str) -> str:
+    """Return the people and seeds of each entry of a table as list items, from the configs."""
+    found: dict[tuple[int | None, tuple[int, ...]], list[str]] = {}
+    for config in (*COMPARED, "preset"):
+        settings, every = read(config), seeds(config, size)
+        for label, spec in settings["entries"].items():
+            if needed_by in spec["for"] and exists(label, spec):
+                own = tuple(every[: spec.get("seeds", len(every))])
+                found.setdefault((_rows_of(settings, spec, size), own), []).append(f"`{label}`")
+    return "\n".join(
+        f"- {', '.join(dict.fromkeys(labels))}: {_in_words(rows, own)}."
+        for (rows, own), labels in found.items()
+    )
+
+
+def _in_words(rows: int | None, own: tuple[int, ...]) -> str:
+    people = "all rejected test rows" if rows is None else f"{rows} rejected test rows a seed"
+    return f"{people}, seed{'s' if len(own) > 1 else ''} {', '.join(map(str, own))}"
 
 
 def _by_rows(
@@ -229,10 +275,15 @@ def _by_rows(
     A slow entry may have fewer `seeds` and `rows` than the others.
     """
     found: dict[int | None, list[Entry]] = {}
-    usual = settings.get(size.name, {}).get("rows", size.rows)
     for entry in listed:
         spec = settings["entries"][entry.label]
         if place < spec.get("seeds", len(size.seeds)):
-            rows = usual if size.is_quick else spec.get("rows", usual)
-            found.setdefault(rows, []).append(entry)
+            found.setdefault(_rows_of(settings, spec, size), []).append(entry)
     return found
+
+
+def _rows_of(settings: Mapping[str, Any], spec: Mapping[str, Any], size: Scale) -> int | None:
+    """Return the number of people a seed of an entry; None: all."""
+    own = {} if size.is_quick else spec
+    stated = own.get("rows", settings.get(size.name, {}).get("rows"))
+    return size.rows if stated is None else how_many(stated)

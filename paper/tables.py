@@ -53,7 +53,7 @@ NNR_ROWS = (
     Row("NNR (gamma=0.7)", "nnr-0.7"),
     Row("NNR (D+)", "nnr-dplus"),
 )
-NNR_OURS = ("nnr-auto", "nnr-refined")
+NNR_OURS = ("nnr-auto", "nnr-refined", "nnr-search")
 TABLE_1 = (
     Row("Wachter", "wachter"),
     Row("GS", "growing_spheres"),
@@ -330,6 +330,7 @@ WITNESSES = {
 }
 ROBUSTNESS_LABELS = (
     "genre",
+    "genre-search",
     "genre-paper",
     "nnr",
     "nnr-0.7",
@@ -383,11 +384,11 @@ def _distinct(lines: list[Line]) -> str:
 
 
 def others(results: Results) -> list[str]:
-    """Return every method except `genre`; variants (a label with "," or "/") are left out."""
+    """Return every method except GenRe itself; variants (a label with "," or "/") are left out."""
     return [
         label
         for label in results.labels()
-        if label not in ("genre", *NO_METHODS) and not set(label) & {",", "/"}
+        if label not in ("genre", "genre-search", *NO_METHODS) and not set(label) & {",", "/"}
     ]
 
 
@@ -438,31 +439,39 @@ ABLATION = {
 }
 
 
+def ablated() -> dict[str, str]:
+    """Return each entry of the ablation, and the row that it is compared with."""
+    entries = read("main")["entries"]
+    return {label: spec["ablates"] for label, spec in entries.items() if "ablates" in spec}
+
+
 def ablation_labels() -> list[str]:
-    """Return `genre`, its variants with one part removed, `genre-paper`, nearest neighbours."""
-    labels = [label for label, spec in read("main")["entries"].items() if "ablation" in spec["for"]]
-    last = [label for label in ("genre-paper", *NNR_OURS) if label in labels]
-    return ["genre", *(x for x in labels if x not in ("genre", *last)), *last]
+    """Return `genre` and its variants, `genre-paper` and its variants, nearest neighbours."""
+    labels = ["genre", *ablated()]
+    first = next(label for label, other in ablated().items() if other == "genre-paper")
+    labels.insert(labels.index(first), "genre-paper")
+    return [*labels, "nnr-auto", "nnr-refined"]
 
 
 def ablation(results: Results) -> str:
-    """Return the metrics of GenRe with one part removed at a time."""
+    """Return the metrics of GenRe with one part changed at a time, and of all parts together."""
     parts = []
+    compared = dict.fromkeys(ablation_labels()[1:], "genre") | ablated()
     for name, ours in DATASETS.items():
         rows = []
         for label in ablation_labels():
+            other = compared.get(label)
+            cells = [f"`{label}`", f"`{other}`" if other else ""]
             if not results.of(label, ours):
-                rows.append([f"`{label}`", status(label), *[""] * (len(ABLATION) + 1)])
+                rows.append([*cells, status(label), *[""] * (len(ABLATION) + 1)])
                 continue
             values = {m: results.measured(label, ours, m) for m in ABLATION}
-            loss = difference(results.of(label, ours), results.of("genre", ours))
-            shown = "" if loss is None or label == "genre" else f"{loss.mean:+.3f}{interval(loss)}"
-            cells = (our_cell(v, sd=False) for v in values.values())
-            rows.append([f"`{label}`", shown, *cells, people(values["score"])])
-        parts.append(
-            f"**{name}**\n\n"
-            + markdown(["", "Score minus `genre`'s", *ABLATION.values(), "people"], rows)
-        )
+            less = difference(results.of(label, ours), results.of(other, ours)) if other else None
+            shown = "" if less is None else f"{less.mean:+.3f}{interval(less)}"
+            metrics = (our_cell(v, sd=False) for v in values.values())
+            rows.append([*cells, shown, *metrics, people(values["score"])])
+        head = ["", "compared with", "Score minus its Score", *ABLATION.values(), "people"]
+        parts.append(f"**{name}**\n\n{markdown(head, rows, left=2)}")
     return "\n\n".join(parts)
 
 
@@ -487,10 +496,13 @@ def preset(results: Results) -> str:
     return markdown(["", "", *METRICS, "fit s"], rows, left=2)
 
 
+# Methods that take no `safety`, and `genre`, which draws only with the safety that it was taught.
+SAFETY_ALONE = ("genre", "genre-paper", "nnr-dplus", "nnr-auto", "nnr-refined")
+
+
 def safety(results: Results, curves: dict[str, list[str]]) -> str:
     """Return the numbers of the picture "cheaper against safer"."""
     points = [label for labels in curves.values() for label in labels]
-    alone = [x for x in ("genre-paper", "nnr-dplus", *NNR_OURS) if x not in points]
     columns = {"score": "Score", "changes": "changes", "cost": "cost"} | {
         "retrained_bootstrap": "retrained",
         "noise": "noise",
@@ -498,7 +510,7 @@ def safety(results: Results, curves: dict[str, list[str]]) -> str:
     parts = []
     for name, ours in DATASETS.items():
         rows = []
-        for label in (*points, *alone):
+        for label in (*points, *SAFETY_ALONE):
             values = [results.measured(label, ours, m) for m in columns]
             cells = [*(our_cell(v, sd=False) for v in values), people(values[0])]
             found = bool(results.of(label, ours))

@@ -125,7 +125,7 @@ def make_case(
     50
     """
     data = load_dataset(name, seed=seed)
-    X_train, y_train, X_test, y_test = _parts(data, seed, nested, fresh)
+    X_train, y_train, X_test, y_test = split_rows(data, seed, nested=nested, fresh=fresh)
     encoder = TableEncoder(data.schema).fit(X_train)
     Z_train, Z_test = encoder.encode(X_train), encoder.encode(X_test)
     judge_rows, judge_labels = np.concatenate([Z_train, Z_test]), np.concatenate([y_train, y_test])
@@ -157,10 +157,18 @@ def make_case(
     )
 
 
-def _parts(
-    data: Dataset, seed: int, nested: bool, fresh: bool
+def split_rows(
+    data: Dataset, seed: int, *, nested: bool = False, fresh: bool = False
 ) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
-    """Return training and test rows with their outcomes."""
+    """Return the training rows of a case, their outcomes, its test rows and their outcomes.
+
+    nested, fresh: as in `make_case`.
+
+    >>> from genrecourse.data.datasets import load_dataset
+    >>> X, y, X_test, y_test = split_rows(load_dataset("german"), seed=0, fresh=True)
+    >>> len(X), len(y), len(X_test), len(y_test)
+    (750, 750, 250, 250)
+    """
     if nested and fresh:
         raise UserError("a case is nested or has fresh people, not both; choose one of the two")
     if not nested and not fresh:

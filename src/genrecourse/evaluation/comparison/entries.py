@@ -13,12 +13,12 @@ import importlib
 import inspect
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version as installed_version
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import genrecourse.methods
@@ -123,7 +123,7 @@ def heads(entry: Entry) -> list[Line]:
             "ask": pack(dict(ask)),
             "data_fraction": entry.data_fraction,
             "config": _config(settings, ask, entry.data_fraction),
-            "source": _hash(_source(), _file_of(kind)),
+            "source": hash_of([*_contents(), _file_of(kind)]),
             "settings": settings,
             "versions": _versions(),
         }
@@ -133,7 +133,7 @@ def heads(entry: Entry) -> list[Line]:
 
 def _config(settings: dict[str, Any], ask: Ask, data_fraction: float) -> str:
     frozen = [settings, pack(dict(ask)), data_fraction, _constants()]
-    return _hash(json.dumps(frozen, sort_keys=True).encode())
+    return hash_of([json.dumps(frozen, sort_keys=True).encode()])
 
 
 def _versions() -> dict[str, str]:
@@ -158,7 +158,7 @@ def _constants() -> dict[str, Any]:
     """Return the constants of the library (grids, margins, sizes), which are settings as well."""
     found = {}
     for path in _decisive():
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        parts = (PACKAGE.name, *path.with_suffix("").parts)
         module = importlib.import_module(".".join(p for p in parts if p != "__init__"))
         for name, value in vars(module).items():
             if name.isupper():
@@ -168,15 +168,34 @@ def _constants() -> dict[str, Any]:
 
 
 @cache
-def _source() -> bytes:
-    return b"".join(path.read_bytes() for path in _decisive())
+def code_hash() -> str:
+    """Return the `source` of a result of the package's own methods, made by this code.
+
+    >>> code_hash() == heads(Entry("nnr", "nnr"))[0]["source"]
+    True
+    """
+    return hash_of(_contents())
 
 
-def _decisive() -> list[Path]:
-    """Return the modules of the package that a result depends on, in order."""
-    shows = [PACKAGE / name for name in SHOWS]
-    paths = sorted(PACKAGE.rglob("*.py"))
-    return [path for path in paths if not any(path.is_relative_to(each) for each in shows)]
+@cache
+def _contents() -> list[bytes]:
+    return [(PACKAGE / path).read_bytes() for path in _decisive()]
+
+
+def _decisive() -> list[PurePath]:
+    return decisive((path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")), SHOWS)
+
+
+def decisive(paths: Iterable[PurePath], shows: Sequence[str]) -> list[PurePath]:
+    """Return the modules that a result depends on, in the order of the `source` hash.
+
+    paths: the modules of the package, within the package. shows: as SHOWS, which can differ in
+    other versions of the package.
+
+    >>> [str(path) for path in decisive([PurePath("reports/html.py"), PurePath("a.py")], SHOWS)]
+    ['a.py']
+    """
+    return [p for p in sorted(paths) if not any(p.is_relative_to(each) for each in shows)]
 
 
 def _file_of(kind: type) -> bytes:
@@ -188,5 +207,10 @@ def _file_of(kind: type) -> bytes:
     return b"" if path.is_relative_to(PACKAGE) else path.read_bytes()
 
 
-def _hash(*parts: bytes) -> str:
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:12]
+def hash_of(contents: Iterable[bytes]) -> str:
+    """Return the hash of some contents, one after the other.
+
+    >>> hash_of([b"a", b"b"]) == hash_of([b"ab"])
+    True
+    """
+    return hashlib.sha256(b"".join(contents)).hexdigest()[:12]

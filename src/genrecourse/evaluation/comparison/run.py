@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,8 @@ def compare(
                 for cell in group:
                     bar.say(f"{name}, seed {seed}: {cell.entry.label}")
                     lines = bench.run(cell.entry, cell.heads, output)
-                    lines = [line for line in lines if _key(line) not in done]
+                    date = datetime.now(UTC).date().isoformat()
+                    lines = [line | {"date": date} for line in lines if _key(line) not in done]
                     file.append(lines)
                     bar.tick(lines)
         found = {_key(line): line for line in file.lines}
