@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tests.support.equations import (
     LEVELS,
     PEOPLE,
     RULES,
+    SMALL_NET,
     Toy,
     assert_frequencies,
     fit,
@@ -52,6 +54,26 @@ def test_r_theta_enumerates_to_one(rules: str, keep: bool, trained: bool) -> Non
             broken |= level == "unseen" and not (keep and person[2] == "unseen")
             assert (p == 0) == broken
     assert dead_ends <= 1
+
+
+def test_plain_logits_hold_no_cost() -> None:
+    """With the cost in the logits they fall by lam * C_j; the paper's do not depend on the cost."""
+    case = random_case(3, n_sources=40, n_targets=80)
+    with_cost = make_density(case, n_bins=8, lam=2.0)
+    plain = make_density(case, n_bins=8, lam=2.0, config=replace(SMALL_NET, cost_in_logits=False))
+    x = torch.as_tensor(case.F[:20])
+    x_plus = torch.as_tensor(case.targets.F[:20][:, plain.decoded.numpy()])
+    cost = plain.choice_cost(x)
+    assert (cost > 0).any()
+    with torch.no_grad():
+        logits = plain.net(x, x_plus, cost)
+        assert torch.equal(logits, plain.net(x, x_plus, 0 * cost))
+        torch.testing.assert_close(with_cost.net(x, x_plus, cost), logits - 2.0 * cost)
+    assert "cost_scale" not in dict(plain.net.named_parameters())  # so training leaves it at zero
+    draws = sample(plain, case.F[:20], 4, temperature=1.0, noise=KeyedNoise(1))  # decodes alike
+    for i in range(4):
+        mass = plain.log_prob(torch.as_tensor(draws.F[:, i]), x)
+        np.testing.assert_allclose(mass, draws.log_prob[:, i], atol=1e-4)
 
 
 def test_plain_bins_leave_no_dead_end() -> None:

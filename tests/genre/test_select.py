@@ -162,7 +162,7 @@ def test_genre_selects_what_its_own_draws_offer() -> None:
 def test_the_papers_settings_are_the_papers() -> None:
     """temperature divides where the paper's tau multiplies: tau = 10 is temperature 0.1."""
     paper = replace(PAPER, dropout=0.1)
-    assert paper == NetConfig(32, 8, 32, 16, 16, 0.1)
+    assert paper == NetConfig(32, 8, 32, 16, 16, 0.1, cost_in_logits=False)
     preset = PAPER_PRESET
     assert preset["temperature"] == pytest.approx(1 / 10)
     assert (preset["gamma"], preset["n_draws"], preset["select"]) == (0.7, 10, "paper")

@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from genrecourse.errors import UserError
-from genrecourse.methods.presets import PAPER_SETTINGS
 from genrecourse.methods.registry import Listed, Registry
 from genrecourse.model import artifact
 
@@ -23,7 +22,7 @@ METHODS = Registry(
         "genre": Listed("genre", "GenRe"),
         "genre-q": Listed("genre", "GenRe", {"distill": False}),
         "genre-any": Listed("genre", "GenRe", ANY_LAM),
-        "genre-paper": Listed("genre", "GenRe", PAPER_SETTINGS),
+        "genre-paper": Listed("genre", "GenRe", "LIKE_PAPER"),
         "nnr": Listed("nearest", "NearestNeighbour"),
         "nnr-0.7": Listed("nearest", "NearestNeighbour", {"gamma": 0.7}),
         "nnr-dplus": Listed("nearest", "NearestNeighbour", {"gamma": 0.7, "labelled": True}),

@@ -18,14 +18,13 @@ from genrecourse.genre.choose_sampling import (
 )
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.fit import FitSettings, FittedDensity, Lam, Setting, Training, fit_density
-from genrecourse.genre.model import COMPACT, PAPER, SMALL, NetConfig, RecourseNet
+from genrecourse.genre.model import COMPACT, PAPER, PLAIN, SMALL, NetConfig, RecourseNet
 from genrecourse.genre.targets import Targets, match_codes
 from genrecourse.methods._density_method import (
     SECOND_DRAWS,
     SECOND_TEMPERATURE,
     DensityMethod,
 )
-from genrecourse.methods.presets import PAPER_SETTINGS
 from genrecourse.methods.request import check_lam
 from genrecourse.model.artifact import fill, under, weights, within
 from genrecourse.model.settings import check_safety
@@ -35,8 +34,24 @@ if TYPE_CHECKING:
     from genrecourse.methods.base import TrainingRows
     from genrecourse.table.schema import Schema
 
-__all__ = ["PAPER_PRESET", "PAPER_SETTINGS", "GenRe", "Training"]
+__all__ = ["LIKE_PAPER", "PAPER_PRESET", "GenRe", "Training"]
 
+
+PAPER_SETTINGS: dict[str, Any] = {  # but for the size of the net and its training
+    "gamma": 0.7,
+    "bins": "uniform",
+    "keep": False,
+    "temperature": 0.1,  # tau = 10
+    "margin": 0.5,
+    "select": "paper",
+    "clean": False,
+    "refine": False,
+    "retrieve": False,
+    "n_draws": 10,
+    "distill": False,
+}
+# `genre-paper`: a net that a laptop can train; as in the paper, it learns all of R
+LIKE_PAPER: dict[str, Any] = {**PAPER_SETTINGS, "net": PLAIN}
 
 PAPER_PRESET: dict[str, Any] = {
     **PAPER_SETTINGS,
