@@ -14,6 +14,9 @@ from genrecourse.errors import UserError
 from genrecourse.rules.book import RuleBook
 from genrecourse.table.encoding import TableEncoder, unchanged
 from genrecourse.table.schema import Feature, Schema
+from tests.support.random_tables import Case as RandomCase
+from tests.support.random_tables import cases as random_cases
+from tests.support.random_tables import reproducible
 
 NAN = np.nan
 
@@ -492,3 +495,38 @@ def test_text_among_numbers_is_named_with_its_row() -> None:
     for cells, said in ((["50", "60", "70"], "'50'"), ([True, False, True], "True")):
         with pytest.raises(UserError, match=rf"\(first value: {said}\); convert it to numbers"):
             encoder.encode(pd.DataFrame({"n": cells}))
+
+
+# ---- what decode writes, without writing it ------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_written_features_are_those_of_the_decoded_rows(name: str) -> None:
+    X = pd.DataFrame({"f": COLUMNS[name], "other": [1.0, 2.0, 3.0, 4.0]})
+    encoder = fitted(X)
+    F = encoder.features(X)
+    assert_written_as_decoded(encoder, X, F[[1, 0, 3, 2]])
+    assert_written_as_decoded(encoder, X, F)
+    if not encoder.schema["f"].is_category:  # values that the column may not be able to hold
+        between = np.c_[np.array([0.1, 1 / 3, -2.0, 40.0]), F[:, 1]]
+        assert_written_as_decoded(encoder, X, between)
+
+
+@reproducible(max_examples=60)
+@given(case=random_cases())
+def test_written_features_of_random_tables_are_those_of_the_decoded_rows(case: RandomCase) -> None:
+    encoder = TableEncoder(case.schema).fit(case.table(case.n_rows, stream=0))
+    X, donors = (case.table(40, stream, beyond=0.2) for stream in (1, 2))
+    F, other = encoder.features(X), encoder.features(donors)
+    rng = np.random.default_rng(case.seed)
+    numbers = np.array([not f.is_category for f in case.schema])
+    drawn = np.where(numbers, rng.uniform(-0.5, 1.5, F.shape), other)
+    pick = rng.integers(3, size=F.shape)
+    mixed = np.select([pick == 0, pick == 1], [F, other], drawn)
+    assert_written_as_decoded(encoder, X, np.where(np.isnan(F) != np.isnan(mixed), F, mixed))
+
+
+def assert_written_as_decoded(encoder: TableEncoder, X: pd.DataFrame, F_plus: np.ndarray) -> None:
+    decoded = encoder.decode(encoder.from_features(F_plus), like=X)
+    written = encoder.written(F_plus, encoder.features(X), X)
+    np.testing.assert_array_equal(written, encoder.features(decoded))

@@ -321,10 +321,20 @@ class Enumeration:
     def score(self, person: np.ndarray, F_plus: Array) -> Array:
         """Return h's score of each row after decoding it for its person."""
         parts = [
-            self.h.score(self.decoded(person[i : i + BATCH], F_plus[i : i + BATCH]))
+            self._score_batch(person[i : i + BATCH], F_plus[i : i + BATCH])
             for i in range(0, len(person), BATCH)
         ]
         return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _score_batch(self, person: np.ndarray, F_plus: Array) -> Array:
+        if not self.reads_Z:
+            return self.h.score(self.decoded(person, F_plus))
+        Z_plus = self.encoder.from_features(self.written(person, F_plus))
+        return self.h.score_encoded(Z_plus, self.encoder, self.X.iloc[:1])
+
+    def written(self, person: np.ndarray, F_plus: Array) -> Array:
+        """Return the features (m, d) of the rows that `decoded` returns, which is quicker."""
+        return self.encoder.written(F_plus, self.F[person], self.X)
 
     def decoded(self, person: np.ndarray, F_plus: Array) -> pd.DataFrame:
         """Return rows in original units and dtypes; unchanged cells are copied from the person."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,14 +48,15 @@ class Checked:
     >>> yes = np.array([True, True, False])
     >>> rows = pd.DataFrame({"income": [30, 40, 20]})
     >>> F, none = np.zeros((3, 1)), np.zeros((3, 1), dtype=bool)
-    >>> checked = Checked(np.array([0, 0, 2]), rows, F, ~none, none, F[:, 0], F[:, 0], yes, yes)
-    >>> checked.of(0)
-    array([0, 1])
+    >>> known = (F, ~none, none, F[:, 0], F[:, 0], yes, yes)
+    >>> checked = Checked(np.array([0, 0, 2]), lambda which: rows.iloc[which], *known)
+    >>> checked.of(0), checked.table["income"].tolist()
+    (array([0, 1]), [30, 40, 20])
     """
 
     person: np.ndarray  # (m,) positions in the table, ascending
-    table: pd.DataFrame  # in original units
-    F: Array  # (m, d) the encoded features of `table`
+    decode: Callable[[np.ndarray], pd.DataFrame]  # returns these candidates in original units
+    F: Array  # (m, d) the features of the decoded candidates
     moved: np.ndarray  # (m, d) booleans: what the person changes
     followed: np.ndarray  # (m, d) booleans: what then changes by itself (`roles`)
     score: Array  # (m,) by the user's own h
@@ -64,14 +66,20 @@ class Checked:
     )  # (m,) booleans: h accepts the row, it breaks no rule, and it changes something
     keeps_rules: np.ndarray  # (m,) booleans
 
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """All candidates in original units. Few are shown, so they are decoded when asked for."""
+        return self.decode(np.arange(len(self.person)))
+
     def of(self, i: int) -> np.ndarray:
         """Return the row numbers of the candidates of one person."""
         return np.arange(*np.searchsorted(self.person, [i, i + 1]))
 
     def part(self, start: int, stop: int) -> Checked:
         """Return the candidates from start to stop."""
-        parts = {each.name: getattr(self, each.name)[start:stop] for each in fields(self)}
-        return Checked(**parts | {"table": self.table.iloc[start:stop]})
+        names = [each.name for each in fields(self) if each.name != "decode"]
+        parts = {name: getattr(self, name)[start:stop] for name in names}
+        return Checked(**parts | {"decode": lambda rows: self.decode(rows + start)})
 
 
 def evidence(found: EnumerationResult, draws: int = 0) -> Evidence:
@@ -124,29 +132,38 @@ class PlanChecker:
             nothing = np.zeros((0, self.F.shape[1]))
             none, no = np.zeros(0), np.zeros(0, dtype=bool)
             nowhere = nothing > 0
-            return Checked(person, self.X.iloc[:0], nothing, nowhere, nowhere, none, none, no, no)
+            known = (nothing, nowhere, nowhere, none, none, no, no)
+            return Checked(person, lambda rows: self.X.iloc[:0], *known)
         mine, before = rules.take(person), self.F[person]
         derived = mine.with_derived(before, F_plus)
         # a formula without a value cannot be decoded: use x itself, which never counts as a plan
         lost = (np.isnan(derived) & ~np.isnan(before)).any(axis=1, keepdims=True)
-        table = self.trial.decoded(person, np.where(lost, before, derived))
-        F = self.encoder.features(table)
+        F = self.trial.written(person, np.where(lost, before, derived))
+
+        def decode(rows: np.ndarray) -> pd.DataFrame:
+            return self.trial.decoded(person[rows], F[rows])
+
         differs = ~unchanged(before, F)
         moved, followed = differs & ~self.follows, differs & self.follows
         Z = self.encoder.from_features(F)
-        score = self._scored(person, table, F, Z)
+        score = self._scored(person, decode, F, Z)
         price = self.cost(self.encoder.from_features(before), Z)
         kept = mine.feasible(before, F)
         holds = (score > self.h.cutoff) & kept & moved.any(axis=1)
-        return Checked(person, table, F, moved, followed, score, np.asarray(price), holds, kept)
+        return Checked(person, decode, F, moved, followed, score, np.asarray(price), holds, kept)
 
-    def _scored(self, person: np.ndarray, table: pd.DataFrame, F: Array, Z: Array) -> Array:
-        """Return (m,) h's scores of rows that are known as a table, as F and as Z."""
+    def _scored(
+        self, person: np.ndarray, decode: Callable[[np.ndarray], pd.DataFrame], F: Array, Z: Array
+    ) -> Array:
+        """Return (m,) h's scores of rows that are known as F and as Z, and can be decoded."""
         keys = [(int(i), row.tobytes()) for i, row in zip(person, F, strict=True)]
         new = {key: k for k, key in enumerate(keys) if key not in self._scores}
         if new:
-            rows = list(new.values())
-            found = self.h.score_rows(table.iloc[rows], Z[rows], self.encoder)
+            rows = np.array(list(new.values()))
+            if self.h.reads(self.encoder):
+                found = self.h.score_encoded(Z[rows], self.encoder, self.X.iloc[:1])
+            else:
+                found = self.h.score(decode(rows))
             self._scores |= dict(zip(new, found.tolist(), strict=True))
         return np.array([self._scores[key] for key in keys])
 

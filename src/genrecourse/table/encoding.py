@@ -170,9 +170,9 @@ class TableEncoder:
             column = feature.values(X)
             F[:, j] = _read_column(feature, column)
             if not feature.is_category:
-                if feature.decimals is not None and column.dtype == np.float32:
-                    F[:, j] = _as_meant(F[:, j], feature.decimals, block.slack * block.span)
-                F[:, j] = (F[:, j] - block.low) / block.span
+                F[:, j] = (
+                    _as_meant(feature, block, column.dtype, F[:, j]) - block.low
+                ) / block.span
         return F
 
     def from_features(self, F: Array) -> Array:
@@ -243,6 +243,26 @@ class TableEncoder:
             values = _values(feature, block, F[moved, j])
             columns |= feature.split(_place(feature, feature.values(like), moved, values), like)
         return pd.DataFrame({name: columns[name] for name in like.columns}, index=like.index)
+
+    def written(self, F: Array, F_like: Array, like: pd.DataFrame) -> Array:
+        """Return the features (n, d) of the rows that `decode` would write, without writing them.
+
+        F_like (n, d): the features of the people whose rows they are. like: their table, of which
+        only the dtypes matter: a column may hold numbers less precisely than F.
+        """
+        F = self.to_features(self.from_features(F))
+        same = unchanged(F_like, F)
+        for j, (feature, block) in enumerate(zip(self.schema, self.blocks, strict=True)):
+            moved = ~same[:, j]
+            if feature.is_category or not moved.any():
+                continue
+            values = np.asarray(_values(feature, block, F[moved, j]))
+            column = like[feature.name]
+            if _numpy_dtype(column).kind == "f":
+                values = values.astype(_numpy_dtype(column)).astype(np.float64)
+            values = _as_meant(feature, block, column.dtype, values)
+            F[moved, j] = (values - block.low) / block.span
+        return np.where(same, F_like, F)
 
     def table(self, Z: Array, like: pd.DataFrame) -> pd.DataFrame:
         """Convert Z to X with the column order and dtypes of `like`: (n, D) -> (n, d).
@@ -381,13 +401,15 @@ def _reads_as_number(value: Any) -> bool:
     return True
 
 
-def _as_meant(raw: Array, decimals: int, near: float) -> Array:
-    """Return numbers of single precision rounded to their decimals.
+def _as_meant(feature: Feature, block: Block, dtype: Any, raw: Array) -> Array:
+    """Return the cells of a column of numbers, of single precision rounded to their decimals.
 
     4.99 is 4.98999977 in single precision, which would differ from the 4.99 in a plan.
     """
-    whole = np.round(raw, decimals)
-    return np.where(np.abs(whole - raw) <= near, whole, raw)
+    if feature.decimals is None or dtype != np.float32:
+        return raw
+    whole = np.round(raw, feature.decimals)
+    return np.where(np.abs(whole - raw) <= block.slack * block.span, whole, raw)
 
 
 def _level_index(feature: Feature, column: pd.Series) -> Array:
