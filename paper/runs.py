@@ -183,7 +183,10 @@ def _entry(label: str, spec: Mapping[str, Any], quick: Mapping[str, Any]) -> Ent
     kind = _class_of(METHODS[method])
     params = dict(PAPER_PRESET) if spec.get("preset") == "paper" else {}
     params |= spec.get("params", {})
-    params = dict(quick if issubclass(kind, GenRe) or "quick_params" in spec else {}) | params
+    if "quick_params" in spec:  # the entry's own come last
+        params |= quick
+    elif issubclass(kind, GenRe):
+        params = {**quick, **params}
     return Entry(
         label,
         method,
