@@ -72,7 +72,8 @@ def loan_plans() -> Any:
     """The made loans: amounts of money with many digits."""
     data = load_dataset("loan")
     X, y = data.X_train.head(2000), data.y_train.head(2000)
-    method = NearestNeighbour(Classifier(), data.schema, random_state=0).fit(X, y)
+    schema = data.schema.with_feature("savings", direction="increase")
+    method = NearestNeighbour(Classifier(), schema, random_state=0).fit(X, y)
     return method.plans(data.X_test.head(200), n=3)
 
 

@@ -112,7 +112,7 @@ def test_the_model_accepts_what_a_letter_says(table: str) -> None:
             continue
         row = plan.row.table.iloc[[plan.row.place]].copy() if plan.row else pd.DataFrame()
         for title, said in next(block.items for block in letter.blocks if block.kind == "list"):
-            feature, after = named[title.lower()], said.replace("\u00a0", " ").split(" to ")[-1]
+            feature, after = named[title.lower()], _new_value(said)
             value: Any = {str(c).replace("_", " "): c for c in feature.categories}.get(after)
             if not feature.is_category:
                 value = float(re.sub(r"[^\d.e-]", "", after))
@@ -123,6 +123,32 @@ def test_the_model_accepts_what_a_letter_says(table: str) -> None:
         else:
             assert true_probability(in_euros(row))[0] > 0.7
     assert read > 20
+
+
+def _new_value(said: str) -> str:
+    return said.replace("\u00a0", " ").split(" (for safety")[0].split(" to ")[-1]
+
+
+def test_a_change_for_safety_is_said_to_be_and_a_fragile_plan_too() -> None:
+    seen = {True: 0, False: 0}
+    for table in TABLES:
+        for plan, letter in every_letter(table):
+            if plan.status != "ok" or "exact amounts" in letter.to_text():
+                continue
+            items = next(block.items for block in letter.blocks if block.kind == "list")
+            for change, (_, said) in zip(plan.changes, items, strict=True):
+                assert ("for safety" in said) == (change.safety is not None)
+                seen[change.safety is not None] += 1
+            text = " ".join(letter.to_text().split())
+            assert ("This is a close case" in text) == plan.is_fragile
+    assert all(seen.values())
+
+
+def test_levels_that_compare_are_words() -> None:
+    texts = " ".join(letter.to_text() for _, letter in every_letter("german"))
+    words = " ".join(texts.replace("\u00a0", " ").split())
+    assert "from less than 100 DM to" in words
+    assert not re.search(r"[<>]", words)
 
 
 def test_alternatives_are_other_ways() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "letters"
 VALID = 90  # days, unless the plan counts on more time
 FREE = ("singular", "days")  # tables of a template whose names differ between languages
+COMPARISONS = {"<": "less", "<=": "at_most", ">": "more", ">=": "at_least"}
+COMPARED = re.compile(r"(<=?|>=?)\s*(\d.*)")  # a level such as "< 100 DM"
 PLAN_FIELDS = ("changes", "together", "follows", "second_way", "third_way", "alone", "untouched")
 NO_PLAN_FIELDS = ("reason", "tried")
 DETAIL_FIELDS = ("sender", "date", "reference", "greeting", "valid", "contact")
@@ -207,7 +210,11 @@ def _about_plans(said: list[_Said], words: Wording) -> dict[str, str | Items]:
     several = len(first.changes) > 1
     return {
         "changes": first.actions,
-        "together": words("parts.together") if several else "",
+        "together": " ".join(
+            words(f"parts.{name}")
+            for name, applies in (("together", several), ("fragile", first.plan.is_fragile))
+            if applies
+        ),
         "follows": first.by_itself,
         "second_way": second,
         "third_way": third,
@@ -234,7 +241,7 @@ def _worded(change: Change, values: Mapping[str, Any], words: Wording) -> Change
     """Return the change in the words of the letter: its round numbers, and no column name."""
     feature, before, after = change.feature, change.before, change.after
     if feature.is_category:
-        spaced = [_spaced(before), _spaced(after)]
+        spaced = [_spaced(before, words), _spaced(after, words)]
         before, after = spaced if spaced[0] != spaced[1] else (before, after)
     else:
         after = _in_round(values.get(feature.name, after))
@@ -252,8 +259,15 @@ def _in_round(value: Any) -> Any:
     return rounded(float(value)) if is_number else value
 
 
-def _spaced(level: Any) -> Any:
-    return _line(level.replace("_", " ")) if isinstance(level, str) else level
+def _spaced(level: Any, words: Wording) -> Any:
+    """Return a level as words: "rented_flat" is "rented flat", and "< 100" is "less than 100"."""
+    if not isinstance(level, str):
+        return level
+    text = _line(level.replace("_", " "))
+    compared = COMPARED.fullmatch(text)
+    if compared is None:
+        return text
+    return words(f"value.{COMPARISONS[compared[1]]}", value=compared[2])
 
 
 def _line(text: str) -> str:
@@ -275,6 +289,8 @@ def _action(change: Change, words: Wording, *, is_hard: bool) -> str:
     else:
         name = "change.raise" if change.after > change.before else "change.lower"
     said = words(name, before=before, after=after)
+    if change.safety is not None:
+        said = words("change.safety", said=said)
     return words("change.effort", said=said) if is_hard else said
 
 
