@@ -30,6 +30,9 @@ BATCH = 8_192  # rows that h scores at once: few enough to stay in the processor
 DOUBT = 1e-6  # share of the score range around the cutoff where h scores again in original units
 BETWEEN = 50  # values to try between two limits if the rules allow no value of the training rows
 PEOPLE = 500  # people at once: bounds memory
+REMEMBERED = 100_000  # scores that are remembered, about
+
+RowKey = tuple[int, bytes]  # a person and the bytes of a row of F
 
 
 # ---- the values -----------------------------------------------------------------------------
@@ -156,6 +159,7 @@ class Enumeration:
         self.X, self.F, self.observed = people.X, people.F, observed
         self.h, self.encoder, self.cost = problem.classifier, problem.encoder, problem.cost
         self.reads_Z = self.h.reads(self.encoder)
+        self.known: dict[RowKey, float] = {}  # scores: h is not asked twice about a row
         # features that h does not read: changing them helps nobody
         self.unread = np.zeros(len(observed.values), dtype=bool) if unread is None else unread
 
@@ -321,12 +325,22 @@ class Enumeration:
     def score(self, person: np.ndarray, F_plus: Array) -> Array:
         """Return h's score of each row after decoding it for its person."""
         parts = [
-            self._score_batch(person[i : i + BATCH], F_plus[i : i + BATCH])
+            self._some_scores(person[i : i + BATCH], F_plus[i : i + BATCH])
             for i in range(0, len(person), BATCH)
         ]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def _score_batch(self, person: np.ndarray, F_plus: Array) -> Array:
+    def _some_scores(self, person: np.ndarray, F_plus: Array) -> Array:
+        keys = row_keys(person, F_plus)
+        new = list({key: k for k, key in enumerate(keys) if key not in self.known}.values())
+        found = self._asked(person[new], F_plus[new])
+        fresh = {keys[k]: score for k, score in zip(new, found.tolist(), strict=True)}
+        scores = [fresh[key] if key in fresh else self.known[key] for key in keys]
+        if len(self.known) < REMEMBERED:
+            self.known |= fresh
+        return np.array(scores, dtype=float)
+
+    def _asked(self, person: np.ndarray, F_plus: Array) -> Array:
         if not self.reads_Z:
             return self.h.score(self.decoded(person, F_plus))
         Z_plus = self.encoder.from_features(self.written(person, F_plus))
@@ -370,6 +384,15 @@ def _moves(
         np.concatenate([first.cost, cost[a] + cost[b]]),
     )
     return moves, min(most, int(sizes.max())) if len(single) else most, bool(sizes.max() <= most)
+
+
+def row_keys(person: np.ndarray, F: Array) -> list[RowKey]:
+    """Return a key for each row F (m, d) of these people.
+
+    >>> row_keys(np.array([3]), np.array([[0.5]])) == [(3, np.array([0.5]).tobytes())]
+    True
+    """
+    return [(int(i), row.tobytes()) for i, row in zip(person, F, strict=True)]
 
 
 def _with_pairs_of_best(single: Moves, score: Array) -> Moves:

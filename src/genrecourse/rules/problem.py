@@ -7,6 +7,9 @@ A function takes the problem, or the few parts it needs, and never a method.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,6 +27,28 @@ from genrecourse.table.encoding import Array, TableEncoder, unchanged
 if TYPE_CHECKING:
     from genrecourse.model.classifier import Classifier
     from genrecourse.table.schema import Schema
+
+
+REMEMBERED = 100_000  # scores of one request that are remembered, about
+
+# what h said in this request, by problem and row: a variable of its own in each thread
+_SCORES: ContextVar[dict[tuple[int, bytes], float] | None] = ContextVar("scores", default=None)
+
+
+@contextmanager
+def asking_once() -> Iterator[None]:
+    """Inside, `Problem.confidence` asks a model that reads tables once about each row.
+
+    It is for one request, because a model may change between two.
+
+    >>> with asking_once():
+    ...     pass
+    """
+    token = _SCORES.set({})
+    try:
+        yield
+    finally:
+        _SCORES.reset(token)
 
 
 @dataclass(frozen=True)
@@ -137,8 +162,18 @@ class Problem:
 
     def confidence(self, Z: Array) -> Array:
         """(n,) h on rows of Z, on the common scale where 0.5 is the cutoff."""
-        scores = self.classifier.score_encoded(Z, self.encoder, self.like)
-        return self.classifier.confidence(scores)
+        h = self.classifier
+        if h.reads(self.encoder):
+            return h.confidence(h.score_encoded(Z, self.encoder, self.like))
+        # another model may be slow: it is asked once about equal rows
+        known = _SCORES.get()
+        known = {} if known is None or len(known) > REMEMBERED else known
+        keys = [(id(self), row.tobytes()) for row in Z]
+        new = {key: k for k, key in enumerate(keys) if key not in known}
+        if new:
+            scores = h.score_encoded(Z[list(new.values())], self.encoder, self.like)
+            known |= dict(zip(new, h.confidence(scores).tolist(), strict=True))
+        return np.array([known[key] for key in keys], dtype=float)
 
     def confidence_derived(self, Z: Array) -> Array:
         """(n,) h on rows of Z after recomputing every derived and advancing feature.

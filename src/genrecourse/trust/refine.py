@@ -94,7 +94,7 @@ def refine(
             Z_trial = encoder.from_features(trial)
         else:
             Z_trial = np.where(owner == back[:, None], Z[rows], Z_plus[rows])
-        found = verifier.reach(Z_trial, confidence(Z_trial), floors[rows])
+        found = verifier.reach(Z_trial, confidence, floors[rows])
         value = verifier.worth(found, safety)  # NaN if a measure is below its floor
         ok = value >= worth[rows] - saved[rows] / d - GIVE
         if rules is not None:

@@ -215,10 +215,11 @@ class Verifier:
         """Return (n, 5): confidence, robust, probability, steady and inlier of each row."""
         return self.reach(Z, confidence, np.full((len(Z), 5), -np.inf))
 
-    def reach(self, Z: Array, confidence: Array, floors: Array) -> Array:
+    def reach(self, Z: Array, confidence: Array | Callable[[Array], Array], floors: Array) -> Array:
         """Return (n, 5) measures; NaN from the first one that is below its floor (n, 5).
 
-        The quick measures come first, so that rows that fail take little time.
+        The quick measures come first, so that rows that fail take little time. If `confidence` is
+        a function, h is asked only about rows that the retrained models let pass.
         """
         found = np.full((len(Z), 5), np.nan)
         left = np.arange(len(Z))
@@ -229,8 +230,16 @@ class Verifier:
             left = left[ok]
             found[left, i] = value[ok]
 
-        keep(0, confidence)
-        keep(1, self.robust(Z[left]))
+        if callable(confidence):
+            keep(1, self.robust(Z))
+            asked = np.full(len(Z), np.nan)
+            if len(left):
+                asked[left] = confidence(Z[left])
+            confidence = asked
+            keep(0, confidence[left])
+        else:
+            keep(0, confidence)
+            keep(1, self.robust(Z[left]))
         if 0 < len(left) <= FEW:
             some = left
             probability, steady = self.probability_and_steady(Z[some], confidence[some])
