@@ -1,4 +1,4 @@
-"""Are plans worth following? Ten models of six libraries on seven tables, before and now.
+"""Are plans worth following? Models of six libraries on six tables, before and now.
 
     git worktree add ../before 4c6828d
     python -m benchmarks.advice --before ../before
@@ -11,7 +11,10 @@ asks the model again, compares the numbers that plans print, and counts the call
 Results go to benchmarks/results/advice.json.
 
 A change is *removable* if the model still accepts the plan without it and the plan does not say
-that it is there for safety.
+that it is there for safety. For people whose first plan has fewer than 6 of 8 votes, all proposals,
+accepted rows and changes of up to three features are searched for a plan that has them
+(`sturdy_search`). *Fresh copies* are eight more models of the same kind, trained by this file on
+other bootstraps; neither version has seen them.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.datasets import load_breast_cancer
@@ -41,11 +45,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from genrecourse import Classifier, GenRe, Policy, Schema, load_dataset
+from genrecourse.model.classifier import fit_mlp
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 RESULTS = HERE / "results" / "advice.json"
 STURDY = 0.75  # 6 of 8 retrained copies
+FRESH = 8  # copies that judge both versions
 ONE_BY_ONE = 10  # people who are asked about alone
 
 
@@ -139,14 +145,43 @@ class Scorecard:
 
 
 class Counted:
-    """A fitted model that counts how often, and about how many rows, it is asked."""
+    """A fitted model that counts how often, and about how many rows, it is asked.
+
+    Copies of it are copies of the model, which count nothing.
+    """
 
     def __init__(self, model: Any):
         self.model, self.calls, self.rows = model, 0, 0
+        self.classes_ = np.array([0, 1])
 
-    def __call__(self, X: pd.DataFrame) -> np.ndarray:
+    def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
         self.calls, self.rows = self.calls + 1, self.rows + len(X)
-        return np.asarray(self.model.predict_proba(X)[:, 1])
+        return np.asarray(self.model.predict_proba(X))
+
+    def __sklearn_clone__(self) -> Any:
+        return clone(self.model)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "model":
+            raise AttributeError(name)
+        return getattr(self.model, name)
+
+
+def fresh_copies(kind: str, rows: Rows) -> list[Classifier]:
+    """Models of the same kind, trained on bootstraps that no version of the library has drawn."""
+    made = []
+    for i in range(FRESH):
+        some = np.random.default_rng([2026, i]).integers(len(rows.X), size=len(rows.X))
+        X, y = rows.X.iloc[some].reset_index(drop=True), rows.y[some]
+        if kind == "own":
+            made.append(fit_mlp(X, y, rows.schema, seed=100 + i))
+        else:
+            made.append(Classifier(new_model(kind).fit(X, y)))
+    return made
+
+
+def new_model(kind: str) -> Any:
+    return Scorecard() if kind == "scorecard" else MODELS[kind]()
 
 
 PAIRS = (
@@ -165,15 +200,39 @@ def measured(pair: str, most: int) -> dict[str, Any]:
     if kind == "own":
         h = Classifier()
     else:
-        fitted = Scorecard() if kind == "scorecard" else MODELS[kind]()
-        model = Counted(fitted.fit(rows.X, rows.y))
+        model = Counted(new_model(kind).fit(rows.X, rows.y))
         h = Classifier(model)
     method = GenRe(h, rows.schema, random_state=0).fit(rows.X, rows.y)
     people = rows.people[~method.classifier_.accepts(rows.people)].head(most)
     asked = {} if rows.rules is None else {"rules": rows.rules}
     found = {"pair": pair, "people": len(people), **cost_of_plans(method, model, people, asked)}
     plans = method.plans(people, n=3, **asked)
-    return found | judged(method, rows.schema, people, plans)
+    found |= judged(method, rows.schema, people, plans)
+    return found | sturdiness(method, people, plans, rows, kind)
+
+
+def sturdiness(
+    method: GenRe, people: pd.DataFrame, plans: Any, rows: Rows, kind: str
+) -> dict[str, Any]:
+    """Count who could have a sturdy first plan, and ask fresh copies about first plans."""
+    firsts = [replace(plan, alternatives=()) for plan in plans if plan.status == "ok"]
+    if not firsts:
+        return {}
+    x_plus = type(plans)(tuple(firsts)).x_plus()
+    yes = np.stack([copy.accepts(x_plus) for copy in fresh_copies(kind, rows)])
+    found: dict[str, Any] = {"fresh": float(yes.mean())}
+    found["fresh_sturdy"] = int((yes.mean(axis=0) >= STURDY).sum())
+    if not hasattr(method.planning_, "copies"):
+        return found  # an earlier version
+    from benchmarks.sturdy_search import sturdy_plan_exists
+
+    fragile = [
+        place
+        for place, plan in enumerate(plans)
+        if plan.retrained is not None and plan.retrained.estimate < STURDY
+    ]
+    could = sum(sturdy_plan_exists(method, people.iloc[[i]], rows.rules) for i in fragile)
+    return found | {"voters": method.planning_.voters["are"], "could_be_sturdy": could}
 
 
 def cost_of_plans(
@@ -287,7 +346,8 @@ def has_superset(every: Sequence[Any]) -> bool:
 def run_version(sources: Path, pair: str, people: int) -> dict[str, Any]:
     """Measure one pair with one version, in a process of its own."""
     command = [sys.executable, __file__, "--child", "--pairs", pair, "--people", str(people)]
-    environment = {**os.environ, "PYTHONPATH": str(sources / "src")}
+    places = [str(sources / "src"), str(ROOT)]  # the library of that version, and this benchmark
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)
@@ -296,6 +356,7 @@ def run_version(sources: Path, pair: str, people: int) -> dict[str, Any]:
 
 COLUMNS = (
     *("people", "with_plan", "removable", "for_safety", "dominated", "supersets", "sturdy"),
+    *("could_be_sturdy", "fresh"),
     *("said_to_be_fragile", "fragile_in_secret", "changes_median", "changes_most"),
     *("accepted", "shown", "fixed_features_changed", "calls_alone", "rows_alone", "ms_alone"),
 )

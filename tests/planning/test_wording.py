@@ -127,7 +127,7 @@ def test_the_report_speaks_the_language_too(other: Path) -> None:
             lambda name, said: None if name == "plan.purpose" else said,
             "lacks the sentences plan.purpose",
         ),
-        (lambda name, said: None if name.startswith("value.") else said, "and 4 more"),
+        (lambda name, said: None if name.startswith("value.") else said, "and 5 more"),
         (lambda name, said: said + " {approved}" if name == "plan.cost" else said, "approved"),
         (
             lambda name, said: "{cost.__class__}" if name == "plan.cost" else said,

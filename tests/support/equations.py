@@ -337,9 +337,7 @@ def make_density(
     knots = make_knots(torch.as_tensor(case.F), torch.as_tensor(is_number), n_levels)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        net = RecourseNet(
-            config or SMALL_NET, knots, torch.as_tensor(decoded), bins.n_choices, lam
-        )
+        net = RecourseNet(config or SMALL_NET, knots, torch.as_tensor(decoded), bins.n_choices, lam)
         for start_at_zero in (net.kept, net.bias):  # so that an untrained net uses all it has
             torch.nn.init.normal_(start_at_zero, std=0.5)
     weights = torch.tensor([f.cost_weight for f in case.schema])[decoded]

@@ -242,6 +242,9 @@ class Measuring:
         }
         if plans:
             found |= self._checked_again(X, X_plus.set_axis(X.index), absent)
+        if plans and self.verifier is not None:
+            votes = [plan.retrained.estimate if plan.retrained else np.nan for plan in plans]
+            found["robust"] = np.array(votes)
         changed = [{change.feature.name for change in plan.changes} for plan in plans]
         for feature in self.problem.schema:
             if feature.role == "mutable":
@@ -263,7 +266,6 @@ class Measuring:
         }
         if self.verifier is not None:
             found["likely"] = self.verifier.valid(Z_plus, h.confidence(h.score(X_plus)))
-            found["robust"] = self.verifier.votes(Z_plus).mean(axis=0)
         else:
             lacks = f"this {self.method} has no verifier"
             absent |= {"likely": lacks, "robust": lacks}

@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 N_PROBES = 64  # training rows whose scores identify a classifier at load
-GROUPS = ("menu", "ground", "levels")  # of a model file's arrays: what planning keeps
+GROUPS = ("menu", "ground", "levels", "copies")  # of a model file's arrays: what planning keeps
 
 
 class Method(Plannable, BaseEstimator, ABC):
@@ -166,6 +166,9 @@ class Method(Plannable, BaseEstimator, ABC):
             F, rows, self.problem_, self.random_state, has_outcomes=y is not None
         )
         self._fit(rows)
+        if self._keeps_outcomes and self.verifier_ is not None:  # then a loaded one can do it, too
+            self.planning_.retrain(y, self.problem_, self.random_state)
+            self.fit_report_ = {**self.fit_report_, "voters": self.planning_.voters}
         self.fitted_ = True
         return self
 
@@ -246,6 +249,7 @@ class Method(Plannable, BaseEstimator, ABC):
             },
             "state": pack(state),
             "policy": {} if policy is None else policy.pack(),
+            "voters": self.planning_.voters,
         }
         arrays = {**artifact.under("state", arrays), **artifact.under("classifier", weights)}
         for name, group in self.planning_.arrays(with_outcomes=self._keeps_outcomes).items():
@@ -279,6 +283,9 @@ class Method(Plannable, BaseEstimator, ABC):
         method.planning_ = PlanningData.from_arrays(groups, problem, method.random_state)
         method.policy_ = Policy.unpack(meta["policy"]) if meta.get("policy") else None
         method._restore(unpack(meta["state"]), artifact.within("state", arrays))
+        if "voters" in meta:  # older files have none
+            method.planning_.why_stand_ins = str(meta["voters"].get("why", ""))
+            method.fit_report_ = {**method.fit_report_, "voters": dict(meta["voters"])}
         method.fitted_ = True
         return method if policy is None else read_policy(policy).applied_to(method)
 

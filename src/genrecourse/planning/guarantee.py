@@ -17,7 +17,12 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.planning.choice import Chooser, Shown, Standard
-from genrecourse.planning.enumeration import Enumeration, EnumerationResult, ObservedValues
+from genrecourse.planning.enumeration import (
+    Enumeration,
+    EnumerationResult,
+    ObservedValues,
+    row_keys,
+)
 from genrecourse.planning.plans import (
     BlockingRule,
     Change,
@@ -120,7 +125,8 @@ class PlanChecker:
         self.follows = problem.rules.derived.mask
         self.trial = Enumeration(people, observed, unread)
         self.rejected = np.flatnonzero(people.rejected)
-        self._scores: dict[tuple[int, bytes], float] = {}  # h is not asked twice about a row
+        # the least cost of an accepted change of one or two features, as far as it is known
+        self._least = np.full(len(self.X), np.inf)
 
     def check(self, person: np.ndarray, F_plus: Array, rules: RuleBook | None = None) -> Checked:
         """Decode, score and check candidates F_plus (m, d) for the people at these positions.
@@ -138,7 +144,8 @@ class PlanChecker:
         derived = mine.with_derived(before, F_plus)
         # a formula without a value cannot be decoded: use x itself, which never counts as a plan
         lost = (np.isnan(derived) & ~np.isnan(before)).any(axis=1, keepdims=True)
-        F = self.trial.written(person, np.where(lost, before, derived))
+        asked = np.where(lost, before, derived)
+        F = self.trial.written(person, asked)
 
         def decode(rows: np.ndarray) -> pd.DataFrame:
             return self.trial.decoded(person[rows], F[rows])
@@ -146,31 +153,47 @@ class PlanChecker:
         differs = ~unchanged(before, F)
         moved, followed = differs & ~self.follows, differs & self.follows
         Z = self.encoder.from_features(F)
-        score = self._scored(person, decode, F, Z)
+        score = self._scored(person, decode, F, Z, asked)
         price = self.cost(self.encoder.from_features(before), Z)
         kept = mine.feasible(before, F)
         holds = (score > self.h.cutoff) & kept & moved.any(axis=1)
+        if rules is self.rules:
+            small = holds & (moved.sum(axis=1) <= 2)
+            np.minimum.at(self._least, person[small], np.asarray(price)[small])
         return Checked(person, decode, F, moved, followed, score, np.asarray(price), holds, kept)
 
     def _scored(
-        self, person: np.ndarray, decode: Callable[[np.ndarray], pd.DataFrame], F: Array, Z: Array
+        self,
+        person: np.ndarray,
+        decode: Callable[[np.ndarray], pd.DataFrame],
+        F: Array,
+        Z: Array,
+        asked: Array,
     ) -> Array:
-        """Return (m,) h's scores of rows that are known as F and as Z, and can be decoded."""
-        keys = [(int(i), row.tobytes()) for i, row in zip(person, F, strict=True)]
-        new = {key: k for k, key in enumerate(keys) if key not in self._scores}
+        """Return (m,) h's scores of rows that are known as F and as Z, and can be decoded.
+
+        asked: (m, d) the rows before they were decoded, as an enumeration knows them.
+        """
+        keys, known = row_keys(person, F), self.trial.known
+        before = row_keys(person, asked)
+        known |= {
+            key: known[old]
+            for key, old in zip(keys, before, strict=True)
+            if key not in known and old in known
+        }
+        new = {key: k for k, key in enumerate(keys) if key not in known}
         if new:
             rows = np.array(list(new.values()))
             if self.h.reads(self.encoder):
                 found = self.h.score_encoded(Z[rows], self.encoder, self.X.iloc[:1])
             else:
                 found = self.h.score(decode(rows))
-            self._scores |= dict(zip(new, found.tolist(), strict=True))
-        return np.array([self._scores[key] for key in keys])
+            known |= dict(zip(new, found.tolist(), strict=True))
+        return np.array([known[key] for key in keys])
 
     def confidence(self, person: np.ndarray, F: Array) -> Array:
         """Return (m,) h's confidence in rows that `check` has returned, without asking again."""
-        known = [self._scores[int(i), row.tobytes()] for i, row in zip(person, F, strict=True)]
-        return self.h.confidence(np.array(known))
+        return self.h.confidence(np.array([self.trial.known[key] for key in row_keys(person, F)]))
 
     def price(self, F: Array, F_plus: Array) -> Array:
         """Return (m,) the cost of rows F_plus (m, d) of people F (m, d)."""
@@ -215,10 +238,16 @@ class PlanChecker:
     def cheapest(self, people: np.ndarray, cost: Array) -> list[Evidence | None]:
         """Return the evidence that no change of one or two features costs less than `cost`.
 
-        None if a cheaper change exists, or if there are too many pairs to try.
+        None if a cheaper change exists, or if there are too many pairs to try. Where `check` has
+        seen a cheaper one, nothing is tried.
         """
-        found = self.trial.search(self.rules, people, below=cost - TOLERANCE, is_brief=True)
-        return [None if len(each.cost) or not each.most else evidence(each) for each in found]
+        below = cost - TOLERANCE
+        unknown = np.flatnonzero(~(self._least[people] < below))
+        found = self.trial.search(self.rules, people[unknown], below=below[unknown], is_brief=True)
+        proven: list[Evidence | None] = [None] * len(people)
+        for k, each in zip(unknown, found, strict=True):
+            proven[k] = None if len(each.cost) or not each.most else evidence(each)
+        return proven
 
     def blocking_rules(
         self, people: np.ndarray, words: Wording
@@ -349,7 +378,7 @@ def make_plans(
     lacking = np.setdiff1d(chooser.lacking(shown, n), tried)
     shown |= chooser.choose([*parts, checker.try_some(lacking)], n, lacking)
     lost = np.array([i for i, plans in shown.items() if not plans], dtype=int)
-    maker = _PlanMaker(checker, shown, words)
+    maker = _PlanMaker(checker, shown, words, standard.sturdiness.are_own)
     nothing = _no_plan(checker, candidates, lost, parts[0], tried_for, words)
     plans = []
     for i in range(len(checker.X)):
@@ -369,8 +398,10 @@ def _about(checker: PlanChecker, i: int, status: str) -> tuple[object, str, floa
 class _PlanMaker:
     """Turns the rows that are shown into plans."""
 
-    def __init__(self, checker: PlanChecker, shown: dict[int, list[Shown]], words: Wording):
-        self.checker, self.shown, self.words = checker, shown, words
+    def __init__(
+        self, checker: PlanChecker, shown: dict[int, list[Shown]], words: Wording, are_own: bool
+    ):
+        self.checker, self.shown, self.words, self.are_own = checker, shown, words, are_own
         self.cheapest = self._cheapest()
 
     def _cheapest(self) -> dict[int, Evidence]:
@@ -388,7 +419,9 @@ class _PlanMaker:
     def _one(self, i: int, shown: Shown) -> Plan:
         part, row, checker = shown.checked, shown.row, self.checker
         features = checker.encoder.schema.features
-        safety = {features[j].name: Safety(*shares) for j, shares in shown.safety.items()}
+        safety = {
+            features[j].name: Safety(*shares, self.are_own) for j, shares in shown.safety.items()
+        }
         return Plan(
             *_about(checker, i, "ok"),
             changes=tuple(
@@ -401,6 +434,7 @@ class _PlanMaker:
             log_likelihood=shown.likelihood if np.isfinite(shown.likelihood) else None,
             retrained=shown.shares[0],
             imprecise=shown.shares[1],
+            own_copies=self.are_own,
             is_fragile=shown.is_fragile,
             is_beyond=shown.is_beyond,
             minimal=None if shown.minimal is None else self._one(i, shown.minimal),

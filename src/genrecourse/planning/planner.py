@@ -27,6 +27,7 @@ from genrecourse.planning.wording import Wording, english
 from genrecourse.rules.book import split_by_rules
 from genrecourse.rules.kinds import Rules
 from genrecourse.rules.policy import promise_in_force, rules_in_force
+from genrecourse.rules.problem import asking_once
 from genrecourse.rules.relaxations import relaxed_rules
 from genrecourse.rules.stated import read_rules
 from genrecourse.table.encoding import Array, unchanged
@@ -102,7 +103,8 @@ class Plannable:
         made = asked.promise(promise, delta)
         checker = asked.checker(self.problem_.read(X))
         words, standard = Wording.of(language), asked.standard(checker)
-        found = make_plans(checker, asked.candidates(checker), n, words, standard)
+        with asking_once():
+            found = make_plans(checker, asked.candidates(checker), n, words, standard)
         found = as_worded(checker, found)
         if made is not None:
             found = _promised(self, found, made)
@@ -437,12 +439,19 @@ def _as_read(checker: PlanChecker, f_plus: Array, changes: list[Change]) -> Arra
 
 
 def _sturdiness(method: Proposer, checker: PlanChecker, least: float) -> Sturdiness:
-    """Return the counts of retrained models, and of noisy tries of h, for rows of these people."""
+    """Return the counts of retrained models, and of noisy tries of h, for rows of these people.
+
+    The models are copies of h, if it can be trained again, and the verifier's networks otherwise.
+    """
     problem, verifier, seed = method.problem_, method.verifier_, method.random_state
+    copies = method.planning_.copies
+    are_own = copies is not None and len(copies.trained) > 0
     moves = problem.encoder.number_columns(~problem.rules.immutable)
     blank = problem.protected.hide_encoded
 
     def votes(person: np.ndarray, F: Array) -> np.ndarray:
+        if are_own and copies is not None:
+            return copies.votes(checker.trial.decoded(person, F))
         assert verifier is not None
         return np.asarray(verifier.votes(problem.encoder.from_features(F)).sum(axis=0))
 
@@ -453,7 +462,7 @@ def _sturdiness(method: Proposer, checker: PlanChecker, least: float) -> Sturdin
         )
         return np.array([share.k for share in shares])
 
-    return Sturdiness(tries, None if verifier is None else votes, N_RETRAINED, least)
+    return Sturdiness(tries, None if verifier is None else votes, N_RETRAINED, least, are_own)
 
 
 def _confidence_from(problem: Problem, F: Array, noisy: Array) -> Array:

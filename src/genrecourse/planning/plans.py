@@ -51,10 +51,12 @@ class Safety:
 
     retrained: Share | None  # retrained models that would accept the rest
     imprecise: Share  # tries with noise in which h would accept the rest
+    own_copies: bool = False  # as in `Plan`
 
     def to_text(self, language: Wording) -> str:
         """Return why the change is there, in words: by the experiment that needs it more."""
-        both = {"safety_retrained": self.retrained, "safety_imprecise": self.imprecise}
+        retrained = "safety_retrained_own" if self.own_copies else "safety_retrained"
+        both = {retrained: self.retrained, "safety_imprecise": self.imprecise}
         known = {name: share for name, share in both.items() if share is not None}
         name = min(known, key=lambda name: known[name].k / known[name].n)
         share = known[name]
@@ -63,7 +65,11 @@ class Safety:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         retrained = self.retrained and self.retrained.to_dict()
-        return {"retrained": retrained, "imprecise": self.imprecise.to_dict()}
+        return {
+            "retrained": retrained,
+            "imprecise": self.imprecise.to_dict(),
+            "own_copies": self.own_copies,
+        }
 
 
 @dataclass(frozen=True)
@@ -264,6 +270,7 @@ class Plan:
     consequences: tuple[Change, ...] = ()  # what then changes by itself: derived values and time
     retrained: Share | None = None  # retrained models that accept it (`robustness`)
     imprecise: Share | None = None  # noisy copies of x_plus that h accepts (`robustness`)
+    own_copies: bool = False  # the retrained models are copies of h, and not stand-ins for it
     is_fragile: bool = False  # too few retrained models or noisy tries accept it
     is_beyond: bool = False  # it has more changes than a plan should have
     minimal: Plan | None = None  # the plan without the changes for safety; None: it has none
@@ -396,7 +403,8 @@ class Plan:
                     confidence=self._percent(1 - self.promise.delta),
                 )
             )
-        for name, share in (("retrained", self.retrained), ("imprecise", self.imprecise)):
+        retrained = "retrained_own" if self.own_copies else "retrained"
+        for name, share in ((retrained, self.retrained), ("imprecise", self.imprecise)):
             if share is not None:
                 low, high = (f"{100 * end:.0f}" for end in (share.low, share.high))
                 sentences.append(words(f"plan.{name}", k=share.k, n=share.n, low=low, high=high))
@@ -445,6 +453,7 @@ class Plan:
             "cheapest": self.cheapest.to_dict() if self.cheapest else None,
             "retrained": self.retrained.to_dict() if self.retrained else None,
             "imprecise": self.imprecise.to_dict() if self.imprecise else None,
+            "own_copies": self.own_copies,
             "is_fragile": self.is_fragile,
             "is_beyond": self.is_beyond,
             "minimal": self.minimal._own_values() if self.minimal else None,
@@ -736,6 +745,7 @@ def _read_plan(data: dict[str, Any], row: Row | None, **about: Any) -> Plan:
         cheapest=_read_evidence(data["cheapest"]),
         retrained=_read_share(data["retrained"]),
         imprecise=_read_share(data["imprecise"]),
+        own_copies=data.get("own_copies", False),
         is_fragile=data.get("is_fragile", False),
         is_beyond=data.get("is_beyond", False),
         minimal=_read_minimal(data.get("minimal"), about),
@@ -775,7 +785,8 @@ def _read_change(data: dict[str, Any], words: Wording) -> Change:
     if data.get("safety"):
         why = data["safety"]
         both = _read_share(why["retrained"]), _read_share(why["imprecise"])
-        change = replace(change, safety=Safety(both[0], both[1] or Share(0, 1)))
+        own = why.get("own_copies", False)
+        change = replace(change, safety=Safety(both[0], both[1] or Share(0, 1), own))
     vars(change)["words"] = (data["before_text"], data["after_text"])
     return change
 

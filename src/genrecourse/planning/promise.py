@@ -97,7 +97,7 @@ class PromiseData:
         blank: Callable[[Array], Array] = as_it_is,
     ) -> PromiseData:
         """Return the data of at most `ROWS` randomly chosen rows."""
-        keep = np.sort(np.random.default_rng([seed, 6]).permutation(len(Z))[:ROWS])
+        keep = kept_rows(len(Z), seed)
         return cls(Z[keep], favourable[keep], rejected[keep], cost, seed, blank)
 
     @cached_property
@@ -161,6 +161,15 @@ class PromiseData:
             own = OutOfFoldScore.from_arrays(learned, blank(data.Z), cost, seed)
             vars(data)["_held_out"] = own
         return data
+
+
+def kept_rows(n: int, seed: int) -> np.ndarray:
+    """Return the places of the training rows that are kept, of n.
+
+    >>> kept_rows(5, seed=0)
+    array([0, 1, 2, 3, 4])
+    """
+    return np.sort(np.random.default_rng([seed, 6]).permutation(n)[:ROWS])
 
 
 # ---- the tests ------------------------------------------------------------------------------

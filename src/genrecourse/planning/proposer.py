@@ -16,10 +16,12 @@ from genrecourse.planning.enumeration import ObservedValues
 from genrecourse.planning.promise import (
     PromiseData,
     ThresholdTest,
+    kept_rows,
     test_arrays,
     tests_from_arrays,
 )
 from genrecourse.planning.unread import unread_features
+from genrecourse.trust.own_copies import OwnCopies, class_numbers, untrainable
 
 if TYPE_CHECKING:
     from genrecourse.rules.policy import Policy
@@ -89,6 +91,8 @@ class PlanningData:
     outcomes: PromiseData | None  # None: fit was given no outcomes
     unread: np.ndarray | None = None  # (d,) features that h does not read; None: not known
     tests: dict[str, list[ThresholdTest]] = field(default_factory=dict)
+    copies: OwnCopies | None = None  # of h, if it was trained again; else stand-ins vote
+    why_stand_ins: str = ""  # why there are no copies; "": nobody asked for them
 
     @classmethod
     def learn(
@@ -118,6 +122,30 @@ class PlanningData:
         observed = ObservedValues.of(F, problem.encoder)
         return cls(observed, outcomes, unread_features(problem, F, observed, random_state))
 
+    def retrain(self, y: Any, problem: Problem, random_state: int) -> None:
+        """Train copies of h on the rows that are kept, if h is an estimator that can be."""
+        h, data = problem.classifier, self.outcomes
+        self.why_stand_ins = untrainable(h.model)
+        if data is None:
+            self.why_stand_ins = "fit was given no outcomes"
+        if self.why_stand_ins or data is None:
+            return
+        keep = kept_rows(len(y), random_state)
+        numbers = class_numbers(h, np.asarray(y)[keep], data.favourable)
+        if numbers is None:
+            self.why_stand_ins = "the outcomes are not the classes that it was fitted on"
+            return
+        copies = OwnCopies(problem, data.Z, numbers, random_state)
+        self.why_stand_ins = copies.decide()
+        self.copies = None if self.why_stand_ins else copies
+
+    @property
+    def voters(self) -> dict[str, str]:
+        """Which retrained models vote on plans, for reports and model files."""
+        if self.copies is not None:
+            return {"are": "copies of the model"}
+        return {"are": "stand-ins", "why": self.why_stand_ins}
+
     def arrays(self, *, with_outcomes: bool) -> dict[str, dict[str, np.ndarray]]:
         """Return groups of arrays for a model file, by the group's name."""
         values = {str(j): values for j, values in enumerate(self.observed.values)}
@@ -127,6 +155,8 @@ class PlanningData:
         if with_outcomes and self.outcomes is not None:
             groups["ground"] = self.outcomes.arrays()
             groups["levels"] = test_arrays(self.tests.get(AS_FITTED, []))
+            if self.copies is not None:
+                groups["copies"] = {"numbers": self.copies.numbers}
         return groups
 
     @classmethod
@@ -136,11 +166,15 @@ class PlanningData:
         """Invert `arrays`."""
         values, outcomes = groups["menu"], groups["ground"]
         about = (problem.cost, random_state, problem.protected.hide_encoded)
-        learned = groups["levels"]
+        learned, copies = groups["levels"], groups["copies"]
+        data = PromiseData.from_arrays(outcomes, *about) if outcomes else None
         return cls(
             ObservedValues(tuple(values[str(j)] for j in range(len(problem.schema)))),
-            PromiseData.from_arrays(outcomes, *about) if outcomes else None,
+            data,
             values.get("unread"),  # older files have none
             # older files tested plans with changes that are not needed
             {AS_FITTED: tests_from_arrays(learned)} if learned and "unread" in values else {},
+            OwnCopies(problem, data.Z, copies["numbers"], random_state)
+            if data and copies
+            else None,
         )

@@ -27,6 +27,7 @@ class Sturdiness:
 
     votes: None if there are no retrained models.
     least: the share of either that a sturdy row needs.
+    are_own: the models are copies of h, and not stand-ins.
 
     >>> n = lambda person, F: (F[:, 0] * 8).astype(int)
     >>> sturdy = Sturdiness(lambda person, F: 4 * n(person, F), n, n_models=8)
@@ -38,6 +39,7 @@ class Sturdiness:
     votes: Counts | None = None
     n_models: int = 0
     least: float = MIN_ROBUST
+    are_own: bool = False
     _known: dict[tuple[str, int, bytes], int] = field(default_factory=dict, repr=False)
 
     @property
