@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from genrecourse.model.threads import n_weights, torch_threads
+
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
@@ -82,7 +84,7 @@ class Decoder:
     def start(self, x: Array, n: int, lam: float | None = None) -> DecodingState:
         """Return the state for decoding n sequences per row, after encoding x (B, d)."""
         lams = None if lam is None else torch.full((len(x),), lam, dtype=torch.float64)
-        with torch.inference_mode():
+        with torch.inference_mode(), torch_threads(x.size * n_weights(self.net.encoder)):
             encoded, embedded = (part.numpy() for part in self.net.encode(torch.as_tensor(x), lams))
         token = _without_mean(embedded[:, self.decoded].swapaxes(0, 1)) + self.position[:, None]
         room = (len(x) * n, len(self.decoded))

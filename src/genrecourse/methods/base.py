@@ -249,7 +249,7 @@ class Method(Plannable, BaseEstimator, ABC):
             },
             "state": pack(state),
             "policy": {} if policy is None else policy.pack(),
-            "voters": self.planning_.voters,
+            "voters": dict(self.fit_report_.get("voters", {})),
         }
         arrays = {**artifact.under("state", arrays), **artifact.under("classifier", weights)}
         for name, group in self.planning_.arrays(with_outcomes=self._keeps_outcomes).items():
@@ -283,7 +283,7 @@ class Method(Plannable, BaseEstimator, ABC):
         method.planning_ = PlanningData.from_arrays(groups, problem, method.random_state)
         method.policy_ = Policy.unpack(meta["policy"]) if meta.get("policy") else None
         method._restore(unpack(meta["state"]), artifact.within("state", arrays))
-        if "voters" in meta:  # older files have none
+        if meta.get("voters"):  # older files have none
             method.planning_.why_stand_ins = str(meta["voters"].get("why", ""))
             method.fit_report_ = {**method.fit_report_, "voters": dict(meta["voters"])}
         method.fitted_ = True

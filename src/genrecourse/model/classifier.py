@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from genrecourse.errors import UserError, counted
+from genrecourse.model.threads import n_weights, torch_threads
 from genrecourse.model.training import TrainingPlan, train
 from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.table.schema import Schema, plain
@@ -245,13 +246,18 @@ class Classifier:
 
 
 def _run_module(module: nn.Module, Z: Array) -> Array:
-    was_training = module.training
-    module.eval()
+    # only these parts are set and set back: setting takes longer than many a small question
+    training = [part for part in module.modules() if part.training]
     parameter = next(module.parameters(), None)
     dtype = parameter.dtype if parameter is not None else torch.float32
-    with torch.inference_mode():
-        scores = module(torch.tensor(Z, dtype=dtype))  # a copy: a table's array may be read-only
-    module.train(was_training)
+    try:
+        for part in training:
+            part.training = False
+        with torch.inference_mode(), torch_threads(len(Z) * n_weights(module)):
+            scores = module(torch.tensor(Z, dtype=dtype))  # a copy: an array may be read-only
+    finally:
+        for part in training:
+            part.training = True
     return np.asarray(scores.double().numpy())
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
+import torch
 from threadpoolctl import ThreadpoolController
 
 WORTHWHILE = 2_000  # rows; with fewer, starting threads takes longer than the work itself
+SMALL = 10_000_000  # multiplications; for fewer, torch's threads wait longer than they work
 
 
 def n_jobs(rows: int) -> int | None:
@@ -31,6 +34,39 @@ def one_blas_thread() -> AbstractContextManager[Any]:
         ...     pass
     """
     return _libraries().limit(limits=1, user_api="blas")
+
+
+@contextmanager
+def torch_threads(multiplications: int) -> Iterator[None]:
+    """Use one torch thread inside, if so few multiplications are not worth starting more.
+
+    On an idle machine several threads are as quick. If another process has a core, each small
+    product waits until its second thread gets one.
+
+    Examples:
+        >>> with torch_threads(1_000):
+        ...     torch.get_num_threads()
+        1
+    """
+    before = torch.get_num_threads()
+    if multiplications >= SMALL or before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def n_weights(module: torch.nn.Module) -> int:
+    """Return how many numbers a module has learned: its multiplications for one row, about.
+
+    Examples:
+        >>> n_weights(torch.nn.Linear(3, 2))
+        8
+    """
+    return sum(each.numel() for each in module.parameters())
 
 
 @cache

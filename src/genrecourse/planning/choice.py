@@ -18,6 +18,7 @@ import numpy as np
 from genrecourse.planning.binomial import Share
 from genrecourse.planning.diversity import pick_diverse
 from genrecourse.planning.needed import needed_only
+from genrecourse.planning.remembered import Remembered
 from genrecourse.table.encoding import TOLERANCE
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ class Chooser:
         self.checker, self.candidates, self.standard = checker, candidates, standard
         self.sturdy = standard.sturdiness
         self.smallest = smallest_steps(checker)
+        self._worth = Remembered(candidates.worth)
+        self._likelihood = Remembered(self._asked_likelihood)
 
     def choose(
         self, parts: Sequence[Checked], n: int, people: np.ndarray
@@ -154,7 +157,7 @@ class Chooser:
         F = np.concatenate([part.F for part in parts])[holds]
         moved = np.concatenate([part.moved for part in parts])[holds]
         person, first = person[holds], first[holds]
-        worth = self.candidates.worth(person, F)
+        worth = self._worth(person, F)
         sturdy = self.sturdy.voted(person, F)  # noise is for later: it asks h many times
         picked = {}
         for i in people:
@@ -254,9 +257,7 @@ class Chooser:
     def _described(self, checked: Checked) -> list[Shown]:
         """Return every row as a plan that may be shown."""
         person, F = checked.person, checked.F
-        likelihood = np.full(len(F), np.nan)
-        if self.candidates.log_prob is not None:
-            likelihood = self.candidates.log_prob(F, self.checker.F[person])
+        likelihood = self._likelihood(person, F)
         sturdy, most = self.sturdy.holds(person, F), self.standard.most_changes
         size = np.abs(F - self.checker.F[person])
         tiny = (checked.moved & (size < self.smallest - TOLERANCE)).any(axis=1)
@@ -273,6 +274,11 @@ class Chooser:
             )
             for k in range(len(F))
         ]
+
+    def _asked_likelihood(self, person: np.ndarray, F: Array) -> Array:
+        if self.candidates.log_prob is None:
+            return np.full(len(F), np.nan)
+        return self.candidates.log_prob(F, self.checker.F[person])
 
     def _ordered(self, plans: list[Shown], n: int) -> list[Shown]:
         """Return at most n plans, none of which contains another one, the best first."""

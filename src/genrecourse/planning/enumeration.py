@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from genrecourse.planning.remembered import RowKey, row_keys
 from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ DOUBT = 1e-6  # share of the score range around the cutoff where h scores again 
 BETWEEN = 50  # values to try between two limits if the rules allow no value of the training rows
 PEOPLE = 500  # people at once: bounds memory
 REMEMBERED = 100_000  # scores that are remembered, about
-
-RowKey = tuple[int, bytes]  # a person and the bytes of a row of F
 
 
 # ---- the values -----------------------------------------------------------------------------
@@ -384,15 +383,6 @@ def _moves(
         np.concatenate([first.cost, cost[a] + cost[b]]),
     )
     return moves, min(most, int(sizes.max())) if len(single) else most, bool(sizes.max() <= most)
-
-
-def row_keys(person: np.ndarray, F: Array) -> list[RowKey]:
-    """Return a key for each row F (m, d) of these people.
-
-    >>> row_keys(np.array([3]), np.array([[0.5]])) == [(3, np.array([0.5]).tobytes())]
-    True
-    """
-    return [(int(i), row.tobytes()) for i, row in zip(person, F, strict=True)]
 
 
 def _with_pairs_of_best(single: Moves, score: Array) -> Moves:

@@ -17,12 +17,7 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.planning.choice import Chooser, Shown, Standard
-from genrecourse.planning.enumeration import (
-    Enumeration,
-    EnumerationResult,
-    ObservedValues,
-    row_keys,
-)
+from genrecourse.planning.enumeration import Enumeration, EnumerationResult, ObservedValues
 from genrecourse.planning.plans import (
     BlockingRule,
     Change,
@@ -33,6 +28,7 @@ from genrecourse.planning.plans import (
     Safety,
     cell_value,
 )
+from genrecourse.planning.remembered import row_keys
 from genrecourse.table.encoding import TOLERANCE, Array, unchanged
 from genrecourse.table.schema import plain
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from genrecourse.planning.binomial import Share
+from genrecourse.planning.remembered import Remembered
 from genrecourse.planning.robustness import TRIES
 from genrecourse.table.encoding import Array
 
@@ -40,7 +41,10 @@ class Sturdiness:
     n_models: int = 0
     least: float = MIN_ROBUST
     are_own: bool = False
-    _known: dict[tuple[str, int, bytes], int] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self._tries = Remembered(self.tries)
+        self._votes = Remembered(self.votes or _nobody)
 
     @property
     def bars(self) -> tuple[int, int]:
@@ -50,11 +54,11 @@ class Sturdiness:
 
     def votes_of(self, person: np.ndarray, F: Array) -> np.ndarray:
         """Return (m,) how many retrained models accept the rows; 0 without models."""
-        return self._asked("votes", person, F)
+        return self._votes(person, F)
 
     def counts(self, person: np.ndarray, F: Array) -> tuple[np.ndarray, np.ndarray]:
         """Return the votes and the tries of rows (m, d); the votes are 0 without models."""
-        return self._asked("votes", person, F), self._asked("tries", person, F)
+        return self._votes(person, F), self._tries(person, F)
 
     def shares(self, person: np.ndarray, F: Array) -> list[tuple[Share | None, Share]]:
         """Return the same as shares: of the models, None without models, and of the tries."""
@@ -70,21 +74,15 @@ class Sturdiness:
 
         bar: how many are enough (m,); None: as many as a sturdy row needs.
         """
-        return self._asked("votes", person, F) >= (self.bars[0] if bar is None else bar)
+        return self._votes(person, F) >= (self.bars[0] if bar is None else bar)
 
     def holds(self, person: np.ndarray, F: Array) -> np.ndarray:
         """Return (m,) booleans: the row is sturdy."""
         ok = self.voted(person, F)
-        ok[ok] = self._asked("tries", person[ok], F[ok]) >= self.bars[1]
+        ok[ok] = self._tries(person[ok], F[ok]) >= self.bars[1]
         return ok
 
-    def _asked(self, what: str, person: np.ndarray, F: Array) -> np.ndarray:
-        ask = self.votes if what == "votes" else self.tries
-        if ask is None or len(F) == 0:
-            return np.zeros(len(F), dtype=int)
-        keys = [(what, int(i), row.tobytes()) for i, row in zip(person, F, strict=True)]
-        new = [k for k, key in enumerate(keys) if key not in self._known]
-        if new:
-            found = ask(person[new], F[new])
-            self._known |= {keys[k]: int(n) for k, n in zip(new, found, strict=True)}
-        return np.array([self._known[key] for key in keys])
+
+def _nobody(person: np.ndarray, F: Array) -> np.ndarray:
+    """Return the votes of no models."""
+    return np.zeros(len(F), dtype=int)

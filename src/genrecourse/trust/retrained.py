@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from genrecourse.model.threads import n_weights, torch_threads
 from genrecourse.model.training import TrainingPlan, train
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class RetrainedModels(nn.Module):
         """Return (models, n) confidences of rows (n, D)."""
         # The rounding of a matrix product depends on its shape, and on some processors on a row's
         # position. It is computed in double precision and returned in single, which hides this.
-        with torch.no_grad():
+        with torch.no_grad(), torch_threads(len(Z) * n_weights(self)):
             parts = torch.as_tensor(Z, dtype=torch.float64).split(CHUNK)
             return np.asarray(torch.cat([self.forward(part).float() for part in parts], dim=1))
 
