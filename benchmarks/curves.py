@@ -55,6 +55,7 @@ def curve(case: Case, *, bonus: bool) -> Iterator[dict[str, Any]]:
             safety=method.safety,
             finalists=finalists,
             retrieved=RETRIEVED if finalists > 1 else 0,
+            most=method.verifier_.most_candidates,
         )
         Z_plus = method.problem_.encoder.from_features(found.best)
         X_plus = method.problem_.encoder.decode(Z_plus, like=case.people)

@@ -68,12 +68,14 @@ def search(
     margin: float = 0.5,
     finalists: int = FINALISTS,
     retrieved: int = 0,
+    most: int | None = None,
     request: RuleBook | None = None,
 ) -> Finalists:
     """Refine the best candidates of each row of Z (N, D) and score them again.
 
     found: the candidates. retrieved: how many of them, the last ones, are retrieved targets; the
-    best of these is a finalist too. request: the rules of the N people, beyond the schema's.
+    best of these is a finalist too. most: how many candidates are compared, the first ones and
+    those that were retrieved; None: all. request: the rules of the N people, beyond the schema's.
 
     >>> from genrecourse.evaluation.example_tables import example_rows
     >>> from genrecourse.genre.fit import fit_verifier
@@ -84,6 +86,10 @@ def search(
     True
     """
     N, n, d = found.F.shape
+    if most is not None and n > most:
+        first, last = np.arange(most - retrieved), np.arange(n - retrieved, n)
+        found = found.take(np.tile(np.concatenate([first, last]), (N, 1)))
+        n = most
     score = expected_score(found, verifier, safety=safety, margin=margin)
     best = np.argsort(-score, axis=1, kind="stable")[:, : finalists - (retrieved > 0)]
     if retrieved:

@@ -344,6 +344,7 @@ class DensityMethod(VerifiedMethod):
                 safety=offers.safety,
                 margin=self.margin_,
                 retrieved=RETRIEVED if self.retrieve else 0,
+                most=self._most_candidates(offers.request),
                 request=offers.request,
             ).best
         pick = self._select(offers, self.margin_)

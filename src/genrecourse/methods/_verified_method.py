@@ -57,6 +57,15 @@ class VerifiedMethod(Method):
         found, cost = nearest(Z, F, *known, k, unmatched=unmatched)
         return problem.with_derived(F[:, None], found), cost
 
+    def _most_candidates(self, request: RuleBook | None) -> int | None:
+        """Return from how many candidates of a person a search may choose; None: from all.
+
+        Rules leave few candidates that are any good, so all of them count.
+        """
+        if request is not None or self.verifier_ is None:
+            return None
+        return self.verifier_.most_candidates
+
     def _closer(
         self,
         F: Array,

@@ -144,7 +144,8 @@ class NearestNeighbour(VerifiedMethod):
             found = replace(found, confidence=np.where(np.isfinite(cost), found.confidence, 0.0))
             if self.search and self.refine:
                 known = (self.problem_, self.verifier_, Z, found)
-                best = search(*known, safety=safety, request=rules).best
+                most = self._most_candidates(rules)
+                best = search(*known, safety=safety, most=most, request=rules).best
                 return self.problem_.encoder.from_features(best)
             score = expected_score(found, self.verifier_, safety=safety)
             chosen = F_plus[np.arange(len(F)), score.argmax(axis=1)]

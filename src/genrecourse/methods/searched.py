@@ -184,7 +184,8 @@ class Searched(Method):
     ) -> Finalists:
         safety = self.safety if safety is None else float(safety)
         known = (self.problem_, self.verifier_, Z, found)
-        return search(*known, safety=safety, finalists=finalists, request=rules)
+        most = None if rules is not None else self.verifier_.most_candidates
+        return search(*known, safety=safety, finalists=finalists, most=most, request=rules)
 
     def _candidates(self, Z: Array, noise: KeyedNoise, rules: RuleBook | None) -> Scored:
         """Return the base's candidates within the rules."""

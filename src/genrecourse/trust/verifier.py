@@ -78,6 +78,11 @@ class Thresholds:
 CHEAPEST, SAFEST = (0.5, 0.5, 0.55, 0.72, 0.0), (0.5, 0.7, 0.85, 0.98, 0.4)
 
 
+# One candidate more for so many training rows, and always as many as GenRe draws and retrieves: the
+# best of more candidates is more often one that the verifier overrates (decision 17).
+ROWS_A_CANDIDATE, LEAST_CANDIDATES = 20, 48
+
+
 class Verifier:
     """Measures rows of Z, after it was fitted on the training rows of a method.
 
@@ -100,6 +105,7 @@ class Verifier:
     def __init__(self, random_state: int = 0, blank: Callable[[Array], Array] = as_it_is):
         self.random_state = random_state
         self.blank = blank
+        self.n_rows_: int | None = None  # training rows
 
     def fit(
         self, Z: Array, favourable: np.ndarray, confidence: Array, numbers: np.ndarray
@@ -112,7 +118,7 @@ class Verifier:
             confidence: (n,) h's confidence in each row.
             numbers: the columns of Z that hold numbers, which noise may move.
         """
-        Z = self.blank(Z)
+        Z, self.n_rows_ = self.blank(Z), len(Z)
         rare = min(np.mean(favourable), 1 - np.mean(favourable)) < RARE
         weight = compute_sample_weight("balanced", favourable) if rare else None
         forest = whole = self._forest(len(Z)).fit(Z, favourable, sample_weight=weight)
@@ -251,6 +257,13 @@ class Verifier:
         keep(4, self.inlier(Z[left]))
         return found
 
+    @property
+    def most_candidates(self) -> int | None:
+        """Return from how many candidates of a person it may choose; None: not known."""
+        if self.n_rows_ is None:
+            return None
+        return max(LEAST_CANDIDATES, self.n_rows_ // ROWS_A_CANDIDATE)
+
     # ---- as probabilities ---------------------------------------------------------------------
 
     def worth(self, measures: Array, safety: float) -> Array:
@@ -283,7 +296,7 @@ class Verifier:
             **{f"retrained_{name}": part for name, part in weights(self.retrained_).items()},
             "boosting": np.array([self.prior_, self.step_]),
             "noise": self.noise_,
-        }
+        } | ({} if self.n_rows_ is None else {"n_rows": np.array([self.n_rows_])})
 
     @classmethod
     def from_arrays(
@@ -307,6 +320,8 @@ class Verifier:
         fill(verifier.retrained_, part("retrained_"))
         verifier.retrained_.double()  # as after training
         verifier.noise_ = arrays["noise"]
+        if "n_rows" in arrays:  # older files have none
+            verifier.n_rows_ = int(arrays["n_rows"][0])
         return verifier._ready()
 
 
