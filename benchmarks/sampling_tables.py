@@ -11,7 +11,8 @@ import numpy as np
 
 from benchmarks.distilled import BEFORE, with_half_width
 from genrecourse.evaluation.comparison.results import unpack_numbers
-from paper.tables import markdown
+from paper.records import DATASETS, Results, published
+from paper.tables import NOT_RUN, markdown, our_cell, people
 
 RESULTS = Path(__file__).parent / "results"
 ORDER = ("adult-carla", "compas", "heloc", "german", "loan")
@@ -76,6 +77,30 @@ def _less(own: dict[int, Any], other: dict[int, Any], metric: str) -> str:
             if seed in other
         ]
     )
+
+
+READ_FIRST = {  # the rows of README's table
+    "GenRe, `genre`": "genre",
+    "GenRe that searches, `genre/search`": "genre/search",
+    "nearest neighbours with the same verifier and refining, `nnr-search`": "nnr-search",
+    "ceiling": "ceiling",
+}
+
+
+def headline() -> str:
+    """Return the Score of a few methods on fresh people, below that of GenRe as published."""
+    results = Results.read(RESULTS / "distilled.jsonl")
+    theirs = {ours: name for name, ours in DATASETS.items()}
+    scores = [
+        f"{published('main')[theirs[name], 'GenRe', 'score'].mean:.2f}" if name in theirs else ""
+        for name in ORDER
+    ]
+    rows = [["GenRe as published (200 people)", *scores]]
+    for words, label in READ_FIRST.items():
+        values = [results.measured(label, name, "score") for name in ORDER]
+        rows.append([words, *(our_cell(value, sd=False) or NOT_RUN for value in values)])
+    rows.append(["people", *(people(results.measured("genre", name, "score")) for name in ORDER)])
+    return markdown(["Score", *map(_bare, ORDER)], rows)
 
 
 # ---- time ---------------------------------------------------------------------------------------

@@ -7,14 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from sklearn.tree import DecisionTreeRegressor
 from torch import nn
 
 from genrecourse.model.classifier import _run_module
 from genrecourse.model.threads import SMALL, torch_threads
-from genrecourse.trust import trees
 from genrecourse.trust.retrained import RetrainedModels
-from genrecourse.trust.trees import Trees
 
 
 @pytest.fixture
@@ -91,14 +88,3 @@ def test_each_part_of_a_module_gets_its_own_mode_back() -> None:
     assert not any(module.modes)
     assert not module.training
     assert module.drop.training
-
-
-def test_trees_in_threads_sum_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    Z, y = rng.uniform(size=(600, 3)), rng.normal(size=600)
-    fitted = [DecisionTreeRegressor(random_state=i, max_features=1).fit(Z, y) for i in range(20)]
-    forest = Trees.of(fitted, column=0)
-    in_threads = forest(Z)
-    monkeypatch.setattr(trees, "THREADS_FROM", 10**9)
-    np.testing.assert_array_equal(in_threads, forest(Z))
-    np.testing.assert_allclose(in_threads, np.mean([tree.predict(Z) for tree in fitted], axis=0))

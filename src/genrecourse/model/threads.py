@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from threadpoolctl import ThreadpoolController
 
 WORTHWHILE = 2_000  # rows; with fewer, starting threads takes longer than the work itself
 SMALL = 10_000_000  # multiplications; for fewer, torch's threads wait longer than they work
+
+# counting takes longer than many a small question
+_WEIGHTS: WeakKeyDictionary[torch.nn.Module, int] = WeakKeyDictionary()
 
 
 def n_jobs(rows: int) -> int | None:
@@ -66,7 +70,9 @@ def n_weights(module: torch.nn.Module) -> int:
         >>> n_weights(torch.nn.Linear(3, 2))
         8
     """
-    return sum(each.numel() for each in module.parameters())
+    if module not in _WEIGHTS:
+        _WEIGHTS[module] = sum(each.numel() for each in module.parameters())
+    return _WEIGHTS[module]
 
 
 @cache
