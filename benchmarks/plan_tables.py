@@ -40,8 +40,8 @@ def plans() -> str:
 def advice() -> str:
     """Return what first plans ask for, before and now, and what asking the model costs."""
     head = ["", "", "people", "with a plan", "removable change", "change for safety", "dominated"]
-    head += ["superset", "6 of 8 copies", "called fragile", "fragile, not called so"]
-    head += ["changes", "most"]
+    head += ["superset", "6 of 8 copies", "others who could", "called fragile"]
+    head += ["fragile, not called so", "fresh copies accept", "changes", "most"]
     costs = ["", "", "plans accepted", "fixed features changed"]
     costs += [f"{what}, {how}" for how in ("alone", "together") for what in ("calls", "rows", "ms")]
     quality, asked = [], []
@@ -49,10 +49,11 @@ def advice() -> str:
         for version in ("before", "now"):
             found = line[version]
             names = ("people", "with_plan", "removable", "for_safety", "dominated", "supersets")
-            names += ("sturdy", "said_to_be_fragile", "fragile_in_secret")
-            names += ("changes_median", "changes_most")
+            names += ("sturdy", "could_be_sturdy", "said_to_be_fragile", "fragile_in_secret")
+            names += ("fresh", "changes_median", "changes_most")
             who = [line["pair"] if version == "before" else "", version]
-            quality.append([*who, *(f"{found[name]:g}" for name in names)])
+            cells = [found.get(name) for name in names]
+            quality.append([*who, *("" if each is None else f"{each:.3g}" for each in cells)])
             numbers = [f"{found['accepted']:,} of {found['shown']:,}"]
             numbers.append(f"{found['fixed_features_changed']}")
             for how in ("alone", "together"):

@@ -20,6 +20,7 @@ from genrecourse import Classifier, Schema
 from genrecourse.rules.problem import Problem
 from genrecourse.table.encoding import TableEncoder
 from genrecourse.trust import own_copies
+from genrecourse.trust.own_copies import MANY_COPIES as N_COPIES
 from genrecourse.trust.own_copies import OwnCopies, class_numbers, fixed, untrainable
 from genrecourse.trust.retrained import N_RETRAINED
 
@@ -50,7 +51,7 @@ def test_copies_agree_far_from_the_edge_and_differ_near_it() -> None:
     copies = copies_of(logistic())
     assert copies.decide() == ""
     votes = copies.votes(X)
-    assert set(votes[FAR & (EDGE > 25)]) == {N_RETRAINED}
+    assert set(votes[FAR & (EDGE > 25)]) == {N_COPIES}
     assert set(votes[FAR & (EDGE < 25)]) == {0}
     assert len(set(votes[np.abs(EDGE - 25) < 5])) > 2
 
@@ -69,7 +70,7 @@ def test_a_copy_is_the_estimator_itself_on_a_bootstrap() -> None:
     assert all(isinstance(copy.model, DecisionTreeClassifier) for copy in copies.trained)
     assert (right.mean(axis=1) > 0.632).all()  # the share of the rows in a bootstrap
     assert (right.mean(axis=1) < 1).all()
-    assert len({row.tobytes() for row in right}) == N_RETRAINED
+    assert len({row.tobytes() for row in right}) == N_COPIES
 
 
 @pytest.mark.parametrize("favourable", ["good", {"good", "fair"}])
@@ -99,7 +100,7 @@ def test_rows_that_a_copy_cannot_read_are_rejected() -> None:
     model = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(rows, y)
     copies = copies_of(model, y, rows)
     asked = pd.DataFrame({"job": ["cook", "pilot", "clerk", "cook"]})
-    assert copies.votes(asked).tolist() == [8, 0, 0, 8]
+    assert copies.votes(asked).tolist() == [N_COPIES, 0, 0, N_COPIES]
 
 
 # ---- the same copies again ----------------------------------------------------------------------
@@ -143,9 +144,9 @@ def test_threads_train_the_copies_once_and_see_all_of_them() -> None:
     Slow.fits.clear()
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: copies.trained, range(8)))
-    assert len(Slow.fits) == N_RETRAINED
+    assert len(Slow.fits) == N_COPIES
     assert all(each is found[0] for each in found)
-    assert len(found[0]) == N_RETRAINED
+    assert len(found[0]) == N_COPIES
 
 
 # ---- models that are not trained again ----------------------------------------------------------
@@ -204,3 +205,11 @@ def test_a_slow_model_is_not_trained_again(monkeypatch: pytest.MonkeyPatch) -> N
     Slow.fits.clear()
     assert "takes more than -1 seconds" in copies.decide()
     assert len(Slow.fits) == 1
+
+
+def test_few_rows_get_more_copies() -> None:
+    """So few that the copies differ much."""
+    model = logistic()
+    more = pd.concat([X, X])
+    assert copies_of(model).n == N_COPIES
+    assert copies_of(model, np.tile(GOOD, 2), more).n == N_RETRAINED

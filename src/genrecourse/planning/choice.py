@@ -200,11 +200,12 @@ class Chooser:
     ) -> np.ndarray:
         """Return (m,) booleans of trials of the candidates `which`, the cheapest first.
 
-        A trial must reach the bars that its candidate reaches. Only the first one that does counts,
-        so noise is tried on a few of each candidate at a time.
+        A trial must reach the bars that its candidate reaches. Of votes it needs some more, if the
+        candidate has them: among many trials, some reach the bar by chance. Only the first trial
+        that holds counts, so noise is tried on a few of each candidate at a time.
         """
         votes, bars = self.sturdy.votes_of(person, F_plus), self.sturdy.bars
-        bar = np.where(votes >= bars[0], bars[0], 0)[which]
+        bar = np.where(votes >= bars[0], np.minimum(votes, self.sturdy.safe_votes), 0)[which]
         ok = trials.holds & self.sturdy.voted(person[which], trials.F, bar)
         found, left = np.zeros(len(which), dtype=bool), np.flatnonzero(ok)
         while len(left):

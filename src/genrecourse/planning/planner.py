@@ -462,7 +462,8 @@ def _sturdiness(method: Proposer, checker: PlanChecker, least: float) -> Sturdin
         )
         return np.array([share.k for share in shares])
 
-    return Sturdiness(tries, None if verifier is None else votes, N_RETRAINED, least, are_own)
+    n = copies.n if are_own and copies is not None else N_RETRAINED
+    return Sturdiness(tries, None if verifier is None else votes, n, least, are_own)
 
 
 def _confidence_from(problem: Problem, F: Array, noisy: Array) -> Array:

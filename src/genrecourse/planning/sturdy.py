@@ -18,6 +18,7 @@ from genrecourse.planning.robustness import TRIES
 from genrecourse.table.encoding import Array
 
 MIN_ROBUST = 0.75  # of the retrained models, and of the tries with noise: 6 of 8, and 24 of 32
+SPARE = 0.125  # share of the retrained models that reducing a plan leaves above that: 7 of 8
 
 Counts = Callable[[np.ndarray, Array], np.ndarray]  # of rows (m, d) of these people: (m,) counts
 
@@ -51,6 +52,11 @@ class Sturdiness:
         """How many votes and how many tries a sturdy row needs."""
         n_votes = 0 if self.votes is None else self.n_models
         return math.ceil(self.least * n_votes - 1e-9), math.ceil(self.least * TRIES - 1e-9)
+
+    @property
+    def safe_votes(self) -> int:
+        """How many votes reducing a plan should leave it: more than a sturdy row needs."""
+        return math.ceil(min(self.least + SPARE, 1.0) * self.n_models - 1e-9)
 
     def votes_of(self, person: np.ndarray, F: Array) -> np.ndarray:
         """Return (m,) how many retrained models accept the rows; 0 without models."""

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from genrecourse.table.encoding import Array
 
 SECONDS = 3.0  # to train one copy and ask it about its rows; a slower model gets stand-ins
+# With few rows, copies differ much: with more of them, a plan that many accept is less often one
+# that just these accept.
+FEW_ROWS, MANY_COPIES = 500, 32
 SAME = 1e-9  # largest difference of scores between two copies that were trained alike
 AGREE = 0.05  # by how much less the model may agree with its copies than these do with each other
 STREAM = 9  # of the random numbers
@@ -61,12 +64,13 @@ class OwnCopies:
     >>> copies = OwnCopies(problem, encoder.encode(X), (X["income"] >= 40).to_numpy(int), seed=0)
     >>> copies.decide()  # nothing speaks against them
     ''
-    >>> copies.votes(pd.DataFrame({"income": [10, 70]}))
-    array([0, 8])
+    >>> (copies.votes(pd.DataFrame({"income": [10, 70]})) / copies.n).tolist()
+    [0.0, 1.0]
     """
 
     def __init__(self, problem: Problem, Z: Array, numbers: np.ndarray, seed: int):
         self.problem, self.Z, self.numbers, self.seed = problem, Z, numbers, seed
+        self.n = MANY_COPIES if len(Z) <= FEW_ROWS else N_RETRAINED
         self._trained: tuple[Classifier, ...] | None = None
 
     @property
@@ -97,7 +101,7 @@ class OwnCopies:
                     )
                 if np.abs(_scores(self._copy(X, 0), X) - scores).max() > SAME:
                     return "training it twice on the same rows gives two models"
-                copies = (first, *(self._copy(X, i) for i in range(1, N_RETRAINED)))
+                copies = (first, *(self._copy(X, i) for i in range(1, self.n)))
                 self._trained = copies
         except CannotRetrainError as error:
             return str(error)
@@ -108,7 +112,7 @@ class OwnCopies:
         """Return the copies that `decide` trained when the method was fitted."""
         try:
             X = self._table()
-            return tuple(self._copy(X, i) for i in range(N_RETRAINED))
+            return tuple(self._copy(X, i) for i in range(self.n))
         except CannotRetrainError as error:
             warnings.warn(
                 "stand-ins for the model judge whether plans are sturdy, and not retrained copies "
