@@ -1,6 +1,6 @@
 """Is there a sturdy plan for a person whose first plan is not? A search for `benchmarks.advice`.
 
-A plan counts as sturdy here if at least 6 of the 8 retrained models accept it. All of these rows
+A plan counts as sturdy here if at least three quarters of the retrained models accept it. All of these rows
 are tried: the plans of five alternatives, up to three changes at once to a few values of each
 feature, and every accepted training row that the method keeps, with what the person may not change
 put back.
@@ -19,8 +19,9 @@ from genrecourse import GenRe
 from genrecourse.planning.enumeration import thin
 from genrecourse.planning.guarantee import PlanChecker
 from genrecourse.rules.policy import rules_in_force
+from genrecourse.trust.retrained import N_RETRAINED
 
-NEEDED = 6  # votes of 8
+NEEDED = 0.75  # of the votes
 VALUES = {1: 64, 2: 12, 3: 4}  # of each feature, by the number of changes
 BATCH = 20_000  # rows
 
@@ -41,11 +42,11 @@ def has_sturdy(method: GenRe, checker: PlanChecker, F_plus: np.ndarray) -> bool:
         return False
     copies = method.planning_.copies
     if copies is not None:
-        votes = copies.votes(checked.table.iloc[held])
+        votes, n = copies.votes(checked.table.iloc[held]), copies.n
     else:
         Z = method.problem_.encoder.from_features(checked.F[held])
-        votes = method.verifier_.votes(Z).sum(axis=0)
-    return bool((votes >= NEEDED).any())
+        votes, n = method.verifier_.votes(Z).sum(axis=0), N_RETRAINED
+    return bool((votes >= NEEDED * n).any())
 
 
 def tried_rows(
