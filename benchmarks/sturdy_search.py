@@ -1,9 +1,9 @@
 """Is there a sturdy plan for a person whose first plan is not? A search for `benchmarks.advice`.
 
-A plan counts as sturdy here if at least three quarters of the retrained models accept it. All of these rows
-are tried: the plans of five alternatives, up to three changes at once to a few values of each
-feature, and every accepted training row that the method keeps, with what the person may not change
-put back.
+A plan counts as sturdy here if at least three quarters of the retrained models accept it. All of
+these rows are tried: the plans of five alternatives, up to three changes at once to a few values of
+each feature, and every accepted training row that the method keeps, with what the person may not
+change put back.
 """
 
 from __future__ import annotations
