@@ -17,7 +17,7 @@ from genrecourse.planning.guarantee import Candidates, PlanChecker
 from genrecourse.planning.plans import Plan, Plans
 from genrecourse.planning.sturdy import Sturdiness
 
-ROBUST = 0.75
+ROBUST, SPARED = 0.75, 0.875  # shares of votes: of a sturdy plan, and after it was reduced
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +76,10 @@ def test_a_label_says_what_the_rest_would_lose(method: Any, example: Example) ->
                 continue
             with_it = (plan.retrained, plan.imprecise)
             without = (change.safety.retrained, change.safety.imprecise)
-            lost = [
-                less
-                for share, less in zip(with_it, without, strict=True)
-                if share and share.k / share.n >= ROBUST > less.k / less.n
-            ]
-            assert lost
+            (votes, fewer), (tries, less) = zip(with_it, without, strict=True)
+            bar = min(votes.estimate, SPARED)
+            lost = votes.estimate >= ROBUST and fewer.estimate < bar
+            assert lost or tries.estimate >= ROBUST > less.estimate
             worst = min(filter(None, without), key=lambda share: share.k / share.n)
             assert f"{worst.n - worst.k} of {worst.n}" in change.to_text()
             seen += 1

@@ -56,7 +56,8 @@ class Sturdiness:
     @property
     def safe_votes(self) -> int:
         """How many votes reducing a plan should leave it: more than a sturdy row needs."""
-        return math.ceil(min(self.least + SPARE, 1.0) * self.n_models - 1e-9)
+        least = min(self.least + SPARE, 1.0) if self.least else 0.0
+        return math.ceil(least * self.n_models - 1e-9)
 
     def votes_of(self, person: np.ndarray, F: Array) -> np.ndarray:
         """Return (m,) how many retrained models accept the rows; 0 without models."""
