@@ -1,0 +1,264 @@
+"""Breaks the library on purpose, one line at a time, to see which tests notice: `make mutants`.
+
+`mutants.toml` lists the mutations. Each is made in a copy of `src/` in a temporary folder, and the
+few test files that should notice it run against the copy; the working tree is never changed.
+
+python -m scripts.mutants               # all, into benchmarks/results/mutants.txt
+python -m scripts.mutants --only NAME   # these alone, printed; may be given several times
+python -m scripts.mutants --jobs 4      # so many at once
+
+A mutation is *killed* if a test fails, and has *survived* if none does. A survivor is a line that
+no test holds, or *equivalent*: it changes nothing that a caller can see, and the list says why. A
+run that ends in any other way says so, and counts as nothing: `timeout`, `collection error` (a test
+file could not even be imported) and `no result`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LIST = ROOT / "scripts" / "mutants.toml"
+RESULT = ROOT / "benchmarks" / "results" / "mutants.txt"
+PACKAGE = Path("src") / "genrecourse"
+LIMIT = 300.0  # seconds for the tests of one mutation
+KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
+TIMEOUT, COLLECTION, NO_RESULT = "timeout", "collection error", "no result"
+GOOD = (KILLED, EQUIVALENT)
+SEPARATOR = " | "
+HEADER = ("mutant", "file", "what changes", "tests", "result")
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One line of the library, written wrongly.
+
+    >>> Mutation("sign", "table/cost.py", "a - b", "b - a", ("tests/table/test_cost.py",)).change
+    '`a - b` → `b - a`'
+    """
+
+    name: str
+    file: str  # below src/genrecourse
+    old: str  # text that occurs once in the file
+    new: str
+    tests: tuple[str, ...]  # the test files, or tests, that should notice
+    equivalent: str = ""  # why no test can notice
+
+    @property
+    def change(self) -> str:
+        return f"`{self.old}` → `{self.new}`"
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The cells of its row in the table that the list alone decides."""
+        return self.name, self.file, self.change, " ".join(self.tests)
+
+    def problem(self, root: Path = ROOT) -> str:
+        """Return why the mutation cannot be made, as a sentence; empty if it can."""
+        path = root / PACKAGE / self.file
+        if not path.is_file():
+            return f"{self.name}: there is no file {self.file}"
+        text = path.read_text(encoding="utf-8")
+        times = text.count(self.old)
+        if times != 1:
+            return f"{self.name}: `{self.old}` occurs {times} times in {self.file}, and not once"
+        if self.old == self.new or "\n" in self.old + self.new:
+            return f"{self.name}: it has to change something, on one line"
+        try:
+            ast.parse(text.replace(self.old, self.new))
+        except SyntaxError as error:
+            return f"{self.name}: with `{self.new}`, {self.file} is no Python: {error.msg}"
+        absent = [test for test in self.tests if not (root / test.split("::")[0]).is_file()]
+        if absent or not self.tests:
+            return f"{self.name}: it names no tests, or tests that are not there: {absent}"
+        return ""
+
+    def apply(self, root: Path) -> None:
+        """Make the mutation in a copy of the repository's `src/` below `root`."""
+        path = root / PACKAGE / self.file
+        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
+            compiled.unlink()  # it may be as old and as long as the mutated file
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(self.old, self.new), encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the tests said of one mutation, or of the library as it is."""
+
+    status: str
+    detail: str = ""  # the test that failed, or what else happened
+
+    def __str__(self) -> str:
+        joint = " by " if self.status == KILLED else ": "
+        return f"{self.status}{joint}{self.detail}" if self.detail else self.status
+
+
+def mutations(path: Path = LIST) -> list[Mutation]:
+    """Return the mutations of the list, in its order."""
+    listed = tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]
+    return [Mutation(**{**each, "tests": tuple(each["tests"])}) for each in listed]
+
+
+def problems(listed: Sequence[Mutation], root: Path = ROOT) -> list[str]:
+    """Return why the list is stale, one sentence each; none if every mutation can be made."""
+    twice = [name for name, n in Counter(each.name for each in listed).items() if n > 1]
+    found = [f"{name}: two mutations have this name" for name in twice]
+    return found + [problem for each in listed if (problem := each.problem(root))]
+
+
+# ---- one run of the tests -----------------------------------------------------------------------
+
+
+def run_tests(copy: Path, tests: Sequence[str], limit: float = LIMIT, root: Path = ROOT) -> Found:
+    """Return what the tests of `root` say of the library in `copy`: killed if one of them fails."""
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(copy / "src"), str(root)]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    options = ["-x", "-q", "-rfE", "--tb=no", "--color=no", "-p", "no:cacheprovider"]
+    options += ["-m", "not slow"]
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, *tests],
+            cwd=root,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Found(TIMEOUT, f"no answer in {limit:g} s")
+    return verdict(ran.returncode, ran.stdout)
+
+
+def verdict(code: int, output: str) -> Found:
+    """Return what a run of pytest says, from its exit code and its summary.
+
+    >>> verdict(1, "FAILED tests/test_a.py::test_b - assert 1 == 2").detail
+    'tests/test_a.py::test_b'
+    >>> str(verdict(2, "ERROR tests/test_a.py - ImportError: no"))
+    'collection error: tests/test_a.py - ImportError: no'
+    """
+    lines = re.findall(r"^(?:FAILED|ERROR) (.*)$", output, flags=re.MULTILINE)
+    broken = [line for line in lines if "::" not in line.split(" - ")[0]]
+    if broken:
+        return Found(COLLECTION, broken[0])
+    if code == 0:
+        return Found(SURVIVED)
+    if code == 1 and lines:
+        return Found(KILLED, lines[0].split(" - ")[0])
+    last = output.strip().splitlines()[-1:] or ["no output"]
+    return Found(NO_RESULT, f"pytest ended with {code}: {last[0]}")
+
+
+def pristine(folder: Path, root: Path = ROOT) -> Path:
+    """Return a copy of the library, compiled, and check that it is what the tests would import."""
+    copy = folder / "pristine"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(root / "src", copy / "src", ignore=ignored)
+    environment = os.environ | {"PYTHONPATH": str(copy / "src")}
+    subprocess.run([sys.executable, "-m", "compileall", "-q", str(copy)], check=True)
+    code = "import genrecourse; print(genrecourse.__file__)"
+    command = [sys.executable, "-c", code]
+    imported = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    if not Path(imported.stdout.strip()).is_relative_to(copy.resolve()):
+        raise SystemExit(f"the tests would import {imported.stdout.strip()}, and not the copy")
+    return copy
+
+
+def tried(mutation: Mutation, copy: Path, root: Path = ROOT) -> Found:
+    """Return what the tests say of one mutation of the library in `copy`."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as name:
+        folder = Path(name)
+        shutil.copytree(copy / "src", folder / "src")
+        mutation.apply(folder)
+        found = run_tests(folder, mutation.tests, root=root)
+    if mutation.equivalent and found.status == SURVIVED:
+        return Found(EQUIVALENT, mutation.equivalent)
+    if mutation.equivalent and found.status == KILLED:
+        return Found(NO_RESULT, f"the list calls it equivalent, but it is {found}")
+    return found
+
+
+# ---- all of them --------------------------------------------------------------------------------
+
+
+def check_unbroken(listed: Sequence[Mutation], copy: Path) -> None:
+    """Stop unless the tests of every mutation pass without it."""
+    for test in dict.fromkeys(test for each in listed for test in each.tests):
+        found = run_tests(copy, [test])
+        if found.status != SURVIVED:
+            raise SystemExit(f"without any mutation, {test} does not pass: {found}")
+
+
+def table(listed: Sequence[Mutation], found: Sequence[Found]) -> Iterator[str]:
+    """Yield the rows of the table, and the count."""
+    rows = [HEADER, *((*m.cells, str(f)) for m, f in zip(listed, found, strict=True))]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(HEADER))]
+    for row in rows:
+        yield SEPARATOR.join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip()
+    counts = Counter(each.status for each in found)
+    order = (KILLED, EQUIVALENT, SURVIVED, TIMEOUT, COLLECTION, NO_RESULT)
+    said = ", ".join(f"{counts[s]} {s}" for s in order if counts[s] or s in (*GOOD, SURVIVED))
+    yield f"{len(found)} mutants: {said}"
+
+
+def rows_of(text: str) -> dict[str, tuple[str, ...]]:
+    """Return the cells of every row of a table, by the name of the mutant."""
+    rows = [line.split(SEPARATOR) for line in text.splitlines() if SEPARATOR in line]
+    cells = [tuple(cell.strip() for cell in row) for row in rows]
+    return {row[0]: row for row in cells if row != HEADER}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--only", action="append", metavar="NAME", help="try this mutant alone")
+    parser.add_argument("--jobs", type=int, default=1, help="how many mutants to try at once")
+    asked = parser.parse_args()
+    listed = mutations()
+    stale = problems(listed)
+    unknown = sorted(set(asked.only or ()) - {each.name for each in listed})
+    if stale or unknown:
+        raise SystemExit("\n".join([*stale, *(f"{name}: no such mutant" for name in unknown)]))
+    listed = [each for each in listed if not asked.only or each.name in asked.only]
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
+        copy = pristine(Path(name))
+        check_unbroken(listed, copy)
+        print(f"the tests pass without a mutation; {len(listed)} mutants", file=sys.stderr)
+
+        def told(mutation: Mutation) -> Found:
+            found = tried(mutation, copy)
+            print(f"{mutation.name}: {found}", file=sys.stderr, flush=True)
+            return found
+
+        with ThreadPoolExecutor(asked.jobs) as pool:
+            found = list(pool.map(told, listed))
+    text = "\n".join(table(listed, found)) + "\n"
+    print(text, end="")
+    print(f"{(time.monotonic() - started) / 60:.0f} minutes", file=sys.stderr)
+    if not asked.only:
+        RESULT.write_text(f"# python -m scripts.mutants\n{text}", encoding="utf-8")
+    if any(each.status not in GOOD for each in found):
+        raise SystemExit("not every mutant was killed")
+
+
+if __name__ == "__main__":
+    main()
