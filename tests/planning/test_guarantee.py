@@ -185,6 +185,19 @@ def test_what_rounding_breaks_is_not_shown() -> None:
     assert accepted.plans(X.iloc[[0]])[0].changes[0].after == 1.0
 
 
+def test_a_score_exactly_at_the_cutoff_is_not_enough() -> None:
+    """Neither for an offer, nor for what is tried instead: 5 costs less than 6, and is refused."""
+    X = pd.DataFrame({"income": np.arange(11.0)})
+    method = Offering(lambda X: X["income"].to_numpy() / 10, Schema.infer(X)).fit(X)
+    for offer, after in ((5.0, 6.0), (7.0, 7.0)):
+        method.given = pd.DataFrame({"income": [offer]})
+        (plan,) = method.plans(X.iloc[[2]], min_robust=0.0)
+        assert [change.after for change in plan.changes] == [after]
+        assert (plan.cheapest is not None) == (after == 6.0)
+    at_the_cutoff = X.iloc[[5]]
+    assert method.plans(at_the_cutoff, min_robust=0.0)[0].status == "ok"  # h rejects the person
+
+
 def test_the_gate_lets_through_only_what_h_accepts_within_the_rules() -> None:
     X, schema = small(0), small_schema(small(0))
     people = X[X["sex"] == "f"].iloc[:3]
