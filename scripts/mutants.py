@@ -4,7 +4,7 @@
 few test files that should notice it run against the copy; the working tree is never changed.
 
 python -m scripts.mutants               # all, into benchmarks/results/mutants.txt
-python -m scripts.mutants --only NAME   # these alone, printed; may be given several times
+python -m scripts.mutants --only NAME   # this one, in the same file; may be given several times
 python -m scripts.mutants --jobs 4      # so many at once
 
 A mutation is *killed* if a test fails, and has *survived* if none does. A survivor is a line that
@@ -28,9 +28,11 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -46,8 +48,10 @@ SERVER = multiprocessing.get_context("forkserver")
 HEAVY = ("pytest", "pandas", "sklearn.ensemble", "scipy.stats", "torch", "matplotlib")
 KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
 TIMEOUT, COLLECTION, NO_RESULT = "timeout", "collection error", "no result"
+STATUSES = (KILLED, EQUIVALENT, SURVIVED, TIMEOUT, COLLECTION, NO_RESULT)
 GOOD = (KILLED, EQUIVALENT)
 SEPARATOR = "  |  "  # a mutation may contain one with single spaces
+COMMAND = "python -m scripts.mutants"
 HEADER = ("mutant", "file", "what changes", "tests", "result")
 
 
@@ -90,7 +94,7 @@ class Mutation:
             ast.parse(text.replace(self.old, self.new))
         except SyntaxError as error:
             return f"{self.name}: with `{self.new}`, {self.file} is no Python: {error.msg}"
-        absent = [test for test in self.tests if not (root / test.split("::")[0]).is_file()]
+        absent = [test for test in self.tests if not _is_there(test, root)]
         if absent or not self.tests:
             return f"{self.name}: it names no tests, or tests that are not there: {absent}"
         return ""
@@ -102,6 +106,13 @@ class Mutation:
             compiled.unlink()  # it may be as old and as long as the mutated file
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace(self.old, self.new), encoding="utf-8")
+
+
+def _is_there(test: str, root: Path) -> bool:
+    """Return whether there is such a file of tests, or such a test in it."""
+    file, _, name = test.partition("::")
+    path = root / file
+    return path.is_file() and f"def {name}(" * bool(name) in path.read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -139,11 +150,18 @@ def run_tests(copy: Path, tests: Sequence[str], limit: float = LIMIT, root: Path
         ran.start()
         ran.join(limit)
         if ran.exitcode is None:
-            assert ran.pid is not None
-            os.killpg(ran.pid, signal.SIGKILL)
-            ran.join()
+            _end(ran)
             return Found(TIMEOUT, f"no answer in {limit:g} s")
         return verdict(ran.exitcode, output.read())
+
+
+def _end(ran: BaseProcess) -> None:
+    """Kill a process and what it has started."""
+    assert ran.pid is not None
+    with suppress(ProcessLookupError):  # it may have started nothing yet
+        os.killpg(ran.pid, signal.SIGKILL)
+    ran.kill()
+    ran.join()
 
 
 def _run_tests(copy: Path, tests: Sequence[str], root: Path, output: str) -> None:
@@ -159,6 +177,7 @@ def _run_tests(copy: Path, tests: Sequence[str], root: Path, output: str) -> Non
         sys.exit(len(found))
     sys.path[:0] = [str(copy / "src"), str(root)]
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])  # of what a test starts
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(copy / ".hypothesis")
     sys.exit(pytest.main([*OPTIONS, *tests]))
 
 
@@ -226,16 +245,25 @@ def check_unbroken(listed: Sequence[Mutation], copy: Path) -> None:
         raise SystemExit(f"without any mutation, the tests do not pass: {found}")
 
 
-def table(listed: Sequence[Mutation], found: Sequence[Found]) -> Iterator[str]:
-    """Yield the rows of the table, and the count."""
-    rows = [HEADER, *((*m.cells, str(f)) for m, f in zip(listed, found, strict=True))]
+def table(listed: Sequence[Mutation], results: Mapping[str, str]) -> Iterator[str]:
+    """Yield the rows of the mutations that have a result, and the count."""
+    known = [each for each in listed if each.name in results]
+    rows = [HEADER, *((*each.cells, results[each.name]) for each in known)]
     widths = [max(len(row[k]) for row in rows) for k in range(len(HEADER))]
     for row in rows:
         yield SEPARATOR.join(cell.ljust(n) for cell, n in zip(row, widths, strict=True)).rstrip()
-    counts = Counter(each.status for each in found)
-    order = (KILLED, EQUIVALENT, SURVIVED, TIMEOUT, COLLECTION, NO_RESULT)
-    said = ", ".join(f"{counts[s]} {s}" for s in order if counts[s] or s in (*GOOD, SURVIVED))
-    yield f"{len(found)} mutants: {said}"
+    counts = Counter(status_of(results[each.name]) for each in known)
+    said = [f"{counts[s]} {s}" for s in STATUSES if counts[s] or s in (*GOOD, SURVIVED)]
+    yield f"{len(known)} mutants: {', '.join(said)}"
+
+
+def status_of(result: str) -> str:
+    """Return the status of a result as the table has it.
+
+    >>> status_of("killed by tests/test_a.py::test_b")
+    'killed'
+    """
+    return next(status for status in STATUSES if result.startswith(status))
 
 
 def rows_of(text: str) -> dict[str, tuple[str, ...]]:
@@ -243,6 +271,16 @@ def rows_of(text: str) -> dict[str, tuple[str, ...]]:
     rows = [line.split(SEPARATOR) for line in text.splitlines() if SEPARATOR in line]
     cells = [tuple(cell.strip() for cell in row) for row in rows]
     return {row[0]: row for row in cells if row != HEADER}
+
+
+def recorded(listed: Sequence[Mutation], path: Path = RESULT) -> dict[str, str]:
+    """Return the results in the file, of the mutations that have not changed since."""
+    rows = rows_of(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return {each.name: rows[each.name][-1] for each in listed if _is_row(rows, each)}
+
+
+def _is_row(rows: Mapping[str, tuple[str, ...]], mutation: Mutation) -> bool:
+    return rows.get(mutation.name, ())[:-1] == mutation.cells
 
 
 def main() -> None:
@@ -255,29 +293,25 @@ def main() -> None:
     unknown = sorted(set(asked.only or ()) - {each.name for each in listed})
     if stale or unknown:
         raise SystemExit("\n".join([*stale, *(f"{name}: no such mutant" for name in unknown)]))
-    listed = [each for each in listed if not asked.only or each.name in asked.only]
+    some = [each for each in listed if not asked.only or each.name in asked.only]
+    results = recorded(listed) if asked.only else {}
     started = time.monotonic()
     os.environ["OMP_NUM_THREADS"] = "1"
     SERVER.set_forkserver_preload(list(HEAVY))
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         copy = pristine(Path(name))
-        check_unbroken(listed, copy)
-        print(f"the tests pass without a mutation; {len(listed)} mutants", file=sys.stderr)
-
-        def told(mutation: Mutation) -> Found:
-            found = tried(mutation, copy)
-            print(f"{mutation.name}: {found}", file=sys.stderr, flush=True)
-            return found
-
+        check_unbroken(some, copy)
+        print(f"the tests pass without a mutation; {len(some)} mutants")
         with ThreadPoolExecutor(asked.jobs) as pool:
-            found = list(pool.map(told, listed))
-    text = "\n".join(table(listed, found)) + "\n"
-    print(text, end="")
-    print(f"{(time.monotonic() - started) / 60:.0f} minutes", file=sys.stderr)
-    if not asked.only:
-        RESULT.write_text(f"# python -m scripts.mutants\n{text}", encoding="utf-8")
-    if any(each.status not in GOOD for each in found):
-        raise SystemExit("not every mutant was killed")
+            for mutation, found in zip(some, pool.map(lambda m: tried(m, copy), some), strict=True):
+                results[mutation.name] = str(found)
+                print(f"{mutation.name}: {found}", flush=True)
+                text = "\n".join([f"# {COMMAND}", *table(listed, results)])
+                RESULT.write_text(text + "\n", encoding="utf-8")
+    print(f"{text.splitlines()[-1]}; {(time.monotonic() - started) / 60:.0f} minutes")
+    bad = [each.name for each in some if status_of(results[each.name]) not in GOOD]
+    if bad:
+        raise SystemExit(f"neither killed nor explained: {', '.join(bad)}")
 
 
 if __name__ == "__main__":

@@ -369,6 +369,17 @@ def test_plans_below_the_threshold_are_not_shown(
     assert "a promise was requested" in lost[0].reason
 
 
+def test_a_plan_exactly_at_the_threshold_is_shown(fitted: NearestNeighbour) -> None:
+    """The threshold is the score of one of the plans that it was tested on."""
+    ground, encoder = fitted.planning_.outcomes, fitted.problem_.encoder
+    assert ground is not None
+    who, made = encoder.table(ground.people(), fitted.problem_.like), fitted.promise(0.8)
+    scores = ground.score(encoder.encode(fitted.plans(who).x_plus()))
+    assert (scores == made.threshold).any()
+    assert (scores < made.threshold).any()
+    assert len(fitted.plans(who, promise=0.8).shown) == (scores >= made.threshold).sum()
+
+
 def test_alternatives_reach_the_threshold_too(
     of_both: NearestNeighbour, people: pd.DataFrame
 ) -> None:
