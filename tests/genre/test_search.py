@@ -43,9 +43,5 @@ def test_a_candidate_that_refines_well_overtakes_the_best() -> None:
 @pytest.mark.parametrize("finalists", [1, 2, 3])
 def test_so_many_are_refined_the_best_first(finalists: int) -> None:
     assert FINALISTS == 4
-    refined = found(finalists=finalists).F[0]
-    assert refined.tolist() == [
-        CANDIDATES[0],
-        [0.1, 0.0, 0.0, 0.0],
-        [0.3, 0.0, 0.0, 0.0],
-    ][:finalists]
+    refined = [CANDIDATES[0], [0.1, 0.0, 0.0, 0.0], [0.3, 0.0, 0.0, 0.0]]
+    assert found(finalists=finalists).F[0].tolist() == refined[:finalists]

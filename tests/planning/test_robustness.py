@@ -12,9 +12,9 @@ NUMBERS = np.array([0, 1])
 
 
 def test_a_row_at_the_cutoff_is_not_accepted() -> None:
-    assert [share.k for share in imprecise(lambda rows: np.full(len(rows), 0.5), Z, NUMBERS, 0)] == [
-        *(0, 0),
-    ]
+    for confidence, accepted in ((0.5, 0), (0.5 + 1e-9, TRIES)):
+        shares = imprecise(lambda rows, c=confidence: np.full(len(rows), c), Z, NUMBERS, seed=0)
+        assert [share.k for share in shares] == [accepted, accepted]
 
 
 def test_the_noise_is_a_stream_of_its_own() -> None:

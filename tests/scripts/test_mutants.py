@@ -42,7 +42,7 @@ def test_the_examples_run() -> None:
 
 TESTS = {
     "test_sharp.py": "from genrecourse.sign import sign\ndef test_it(): assert sign(2) == 1\n",
-    "test_blunt.py": "from genrecourse.sign import sign\ndef test_it(): assert sign(0) is not None\n",
+    "test_blunt.py": "from genrecourse.sign import sign\ndef test_it(): assert sign(0)\n",
     "test_broken.py": "import no_such_package\n",
 }
 MUTATION = Mutation("wrong-way", "sign.py", "x > 0", "x < 0", ("tests/test_sharp.py",))
