@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUNTIME := $(VENV)/.runtime
 
-.PHONY: help demo venv lint test docs soak bench bench-peers paper-quick paper clean
+.PHONY: help demo venv lint test docs soak mutants bench bench-peers paper-quick paper clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ soak: $(STAMP) ## the property tests on 100,000 rows and plans, into benchmarks/
 	mkdir -p benchmarks/results
 	GENRECOURSE_SOAK_ROWS=100000 OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SOAK) -q \
 		| tee benchmarks/results/soak.txt
+
+mutants: $(STAMP) ## break the library on purpose, into benchmarks/results/mutants.txt
+	$(BIN)/python -m scripts.mutants
 
 # All but those that need a second environment or an earlier version.
 BENCHES = $(filter-out bench_peers bench_start bench_effort,$(basename $(notdir $(wildcard benchmarks/bench_*.py))))

@@ -81,6 +81,11 @@ def test_a_case_keeps_what_its_witnesses_need(case: Case) -> None:
     assert (case.judge_labels[:1000] != case.y).any()  # real outcomes, not the drawn ones
 
 
+def test_h_learns_from_the_drawn_outcomes(case: Case) -> None:
+    h = fit_mlp(case.X, case.y, case.schema, config=QUICK, seed=case.seed)
+    np.testing.assert_array_equal(case.h.score(case.X), h.score(case.X))
+
+
 # ---- witnesses -----------------------------------------------------------------------------------
 
 

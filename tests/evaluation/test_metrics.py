@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from genrecourse.evaluation import metrics
+from genrecourse.evaluation.examples import example_outcome, example_witnesses
 from genrecourse.evaluation.gold import Witnesses
 from genrecourse.evaluation.metrics import METRICS, SET_METRICS, Outcome, PlanSets
 from genrecourse.table.cost import Cost
@@ -373,6 +374,17 @@ def test_y_nn_on_a_line() -> None:
     # the five around 0.22 are 0 to 0.4, those around 0.9 are 1 and 0.3 to 0.6
     np.testing.assert_allclose(rows.share(np.array([[0.22], [0.9]]), favourable, 5), [3 / 5, 4 / 5])
     np.testing.assert_allclose(rows.share(np.array([[0.22]]), favourable, 100), [6 / 8])
+
+
+def test_the_five_nearest_rows_are_asked() -> None:
+    outcome, known = example_outcome(), example_witnesses()
+    outcome = replace(outcome, witnesses=replace(known, accepted=known.training))
+    rows, cost = known.training.Z, Cost(outcome.encoder)
+    far = np.sort(cost(outcome.after[:2, None], rows[None]), axis=1)
+    assert far.shape == (2, 6)
+    found = METRICS["knn_distance"][0](outcome)[:2]
+    np.testing.assert_allclose(found, far[:, :5].mean(axis=1))
+    assert METRICS["y_nn"][0](outcome)[:2].tolist() == [3 / 5, 3 / 5]
 
 
 def test_rows_equally_far_share_the_places_that_are_left() -> None:

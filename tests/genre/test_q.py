@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from genrecourse.evaluation.example_tables import four_incomes
 from genrecourse.genre import pairs as pairs_module
-from genrecourse.genre.pairs import cost_blocks, lost_by_cap, q_weights
+from genrecourse.genre.pairs import cost_blocks, lost_by_cap, make_pairs, q_weights
 from tests.support.equations import (
     assert_frequencies,
     dense,
@@ -90,6 +91,17 @@ def test_truncation_keeps_the_largest_in_proportion_and_reports_the_rest(top_k: 
     share = np.diff(pairs.cumulative, axis=1, prepend=0)
     assert (np.diff(share, axis=1) <= 1e-6).all()
     assert (pairs.cumulative[:, -1] == 1.0).all()
+
+
+@pytest.mark.parametrize("top_k", [2, 3, 10])
+def test_with_room_for_all_targets_nothing_is_lost(top_k: int) -> None:
+    """Without immutables, every target is in the one group; two of them, and room for as many."""
+    Z, F, targets, rules, cost = four_incomes()
+    pairs = make_pairs(Z, F, targets, rules, cost, lam=1.0, top_k=top_k)
+    assert pairs.index.tolist() == [[0, 1], [0, 1]]
+    assert pairs.lost_by_top_k == pytest.approx(0.0, abs=1e-12)
+    near = 1 / (1 + math.exp(-0.2))  # the other target costs 0.2 more
+    np.testing.assert_allclose(pairs.cumulative, [[near, 1.0]] * 2, rtol=1e-6)
 
 
 @pytest.mark.parametrize("entries", [1, 37, 500])

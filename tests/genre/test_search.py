@@ -1,46 +1,47 @@
-"""search: which candidates it compares."""
+"""The search refines several candidates, since the best one need not be the best afterwards."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 
-from genrecourse.evaluation.example_tables import example_rows
-from genrecourse.genre.fit import fit_verifier
-from genrecourse.genre.search import scored, search
-from genrecourse.trust.verifier import LEAST_CANDIDATES, ROWS_A_CANDIDATE, Verifier
+from genrecourse.genre.search import FINALISTS, scored, search
+from genrecourse.model.classifier import Classifier
+from genrecourse.rules.problem import Problem
+from tests.support.verifiers import ENCODER, StatedVerifier
 
-PROBLEM, ROWS = example_rows()
-VERIFIER = fit_verifier(PROBLEM, ROWS, random_state=0)
-X = ROWS.Z[:2]
-
-
-def best_of(places: list[int], **how: int) -> np.ndarray:
-    """The finalists of two people among the training rows at these places."""
-    found = scored(PROBLEM, X, np.stack([ROWS.F[places]] * 2))
-    return search(PROBLEM, VERIFIER, X, found, safety=0.5, **how).F
+TABLE = pd.DataFrame({f"x{j}": [0.0, 1.0] for j in range(3)} | {"c": ["a", "b"]})
+PROBLEM = Problem.of(ENCODER, Classifier(lambda X: np.full(len(X), 0.9)), TABLE)
+X = np.zeros((1, 4))
 
 
-@pytest.mark.parametrize("retrieved", [0, 2])
-def test_only_the_first_and_the_retrieved_are_compared(retrieved: int) -> None:
-    """What stands between them would change the answer if it was compared."""
-    first, between, last = [70, 75], [46, 48, 50, 52], [60, 65]
-    kept = first + (last if retrieved else [])
-    whole = first + between + (last if retrieved else [])
-    wanted = best_of(kept, retrieved=retrieved, finalists=2)
-    bounded = best_of(whole, retrieved=retrieved, finalists=2, most=len(kept))
-    np.testing.assert_array_equal(bounded, wanted)
-    assert not np.array_equal(best_of(whole, retrieved=retrieved, finalists=2), wanted)
+class Held(StatedVerifier):
+    """The category must not be undone, and every other change may."""
+
+    def __init__(self) -> None:
+        super().__init__(robust=lambda Z: np.where((Z[:, 3] > 0.5) | (Z[:, 0] > 0.05), 1.0, 0.0))
 
 
-def test_a_larger_table_supports_more_candidates() -> None:
-    verifier = Verifier()
-    assert verifier.most_candidates is None  # a file of an older version
-    for rows, most in ((100, LEAST_CANDIDATES), (5_000, 5_000 // ROWS_A_CANDIDATE)):
-        verifier.n_rows_ = rows
-        assert verifier.most_candidates == most
+# the cheapest of them cannot lose its change, and each of the others can lose all but a small one
+CANDIDATES = [[0.0, 0.0, 0.0, 1.0], [0.1, 1.0, 0.0, 0.0], [0.3, 1.0, 0.0, 0.0]]
 
 
-def test_a_stored_verifier_supports_as_many() -> None:
-    again = Verifier.from_arrays(VERIFIER.arrays(), PROBLEM.encoder.width)
-    assert again.most_candidates == VERIFIER.most_candidates == LEAST_CANDIDATES
+def found(**settings: Any) -> Any:
+    offers = scored(PROBLEM, X, np.array([CANDIDATES]))
+    return search(PROBLEM, Held(), X, offers, safety=0.0, **settings)
+
+
+def test_a_candidate_that_refines_well_overtakes_the_best() -> None:
+    assert found(finalists=1).best.tolist() == [CANDIDATES[0]]
+    assert found(finalists=2).best.tolist() == [[0.1, 0.0, 0.0, 0.0]]
+    assert found().best.tolist() == [[0.1, 0.0, 0.0, 0.0]]  # so it is by default
+
+
+@pytest.mark.parametrize("finalists", [1, 2, 3])
+def test_so_many_are_refined_the_best_first(finalists: int) -> None:
+    assert FINALISTS == 4
+    refined = [CANDIDATES[0], [0.1, 0.0, 0.0, 0.0], [0.3, 0.0, 0.0, 0.0]]
+    assert found(finalists=finalists).F[0].tolist() == refined[:finalists]

@@ -11,19 +11,21 @@ import pytest
 
 from genrecourse.errors import UserError
 from genrecourse.evaluation.checks import Example, broken_rules, example_score, make_example
+from genrecourse.evaluation.example_tables import example_checker
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.methods.nearest import NearestNeighbour
 from genrecourse.model.classifier import Classifier, MLPConfig, fit_mlp
 from genrecourse.planning import enumeration
 from genrecourse.planning.diversity import pick_diverse
-from genrecourse.planning.enumeration import thin
+from genrecourse.planning.enumeration import ObservedValues, thin
 from genrecourse.planning.guarantee import PlanChecker
 from genrecourse.planning.plans import Evidence, Plan
 from genrecourse.planning.proposer import Proposals
 from genrecourse.planning.wording import english
 from genrecourse.rules.kinds import Rules
+from genrecourse.rules.problem import Problem
 from genrecourse.rules.relaxations import relaxed_rules
-from genrecourse.table.encoding import Array
+from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema
 
@@ -183,6 +185,62 @@ def test_what_rounding_breaks_is_not_shown() -> None:
     accepted = Offering(edge, Schema.infer(X)).fit(X)
     accepted.given = pd.DataFrame({"debt": [1.0]})
     assert accepted.plans(X.iloc[[0]])[0].changes[0].after == 1.0
+
+
+def test_a_score_exactly_at_the_cutoff_is_not_enough() -> None:
+    """Neither for an offer, nor for what is tried instead: 5 costs less than 6, and is refused."""
+    X = pd.DataFrame({"income": np.arange(11.0)})
+    method = Offering(lambda X: X["income"].to_numpy() / 10, Schema.infer(X)).fit(X)
+    for offer, after in ((5.0, 6.0), (7.0, 7.0)):
+        method.given = pd.DataFrame({"income": [offer]})
+        (plan,) = method.plans(X.iloc[[2]], min_robust=0.0)
+        assert [change.after for change in plan.changes] == [after]
+        assert (plan.cheapest is not None) == (after == 6.0)
+    at_the_cutoff = X.iloc[[5]]
+    assert method.plans(at_the_cutoff, min_robust=0.0)[0].status == "ok"  # h rejects the person
+
+
+def test_a_row_that_stays_is_no_plan() -> None:
+    """Even if h accepts it, which happens to a person whom h accepts already."""
+    checker = example_checker()  # h is income / 50, and the last person has 40
+    checked = checker.check(np.array([3, 3]), np.array([[1.0], [2 / 3]]))
+    assert (checked.score > 0.5).all()
+    assert checked.holds.tolist() == [False, True]
+
+
+def test_a_rule_on_whole_rows_does_not_hide_a_dearer_change() -> None:
+    """The cheapest change of income that h accepts breaks the rule; a larger one keeps it."""
+    X = pd.DataFrame({"income": np.arange(11.0), "debt": np.full(11, 4.0)})
+    h = lambda X: np.where((X["income"] == 4) | (X["income"] >= 8), 0.9, 0.1)  # noqa: E731
+    schema = Schema.infer(X, immutable=["debt"]).model_copy(
+        update={"relations": ("income >= 5 or income <= 3",)}
+    )
+    (plan,) = Offering(h, schema).fit(X).plans(X.iloc[[0]], min_robust=0.0)
+    assert [change.after for change in plan.changes] == [8.0]
+
+
+class _Edge(Classifier):
+    """Reads Z: it accepts above 0.1, told by the ninth decimal."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda X: np.zeros(len(X)), cutoff=0.1 + 1e-9)
+
+    def reads(self, encoder: Any) -> bool:
+        return True
+
+    def score_encoded(self, Z: Array, *_: Any) -> Array:
+        return Z[:, 0]
+
+
+def test_close_scores_are_asked_again_as_the_row_would_be_written() -> None:
+    """0.1 is 0.1000000015 in a column of single precision, and so above this cutoff."""
+    X = pd.DataFrame({"debt": np.array([0.0, 0.5, 1.0], dtype=np.float32)})
+    encoder = TableEncoder(Schema.infer(X).with_feature("debt", decimals=None)).fit(X)
+    problem = Problem.of(encoder, _Edge(), X)
+    observed = ObservedValues((np.array([0.0, 0.1]),))
+    checker = PlanChecker(problem.read(X.iloc[:1]), observed, problem.rules, list)
+    (found,) = checker.trial.search(checker.rules, np.array([0]))
+    assert found.F_plus.tolist() == [[0.1]]
 
 
 def test_the_gate_lets_through_only_what_h_accepts_within_the_rules() -> None:
@@ -477,6 +535,12 @@ def test_a_menu_keeps_values_that_occur_within_its_bounds(monkeypatch: pytest.Mo
         (plan,) = method.plans(X.iloc[:1])
         assert plan.evidence == Evidence(False, 999 + 1 + most, most, 1)
     assert thin(np.arange(10.0), 4).tolist() == [0.0, 3.0, 6.0, 9.0]
+    # few of the kept values are left, and all are tried: but others that occur were not kept
+    monkeypatch.undo()
+    (plan,) = method.plans(X.iloc[:1], rules=Rules(ranges={"a": (0.5, 0.504)}, lock=("b",)))
+    assert plan.evidence is not None
+    assert plan.evidence.asked == plan.evidence.most < 10
+    assert not plan.evidence.proven
 
 
 def test_proven_is_only_said_where_no_value_that_occurs_was_left_out() -> None:

@@ -84,6 +84,20 @@ def test_frozen_features_are_not_undone_and_others_follow() -> None:
     assert len(asked) == 1  # one question for all candidates
 
 
+def test_the_last_change_stays_and_what_follows_is_none() -> None:
+    """One change and its consequence: to undo it would leave nothing, whatever holds."""
+    x, x_plus = np.zeros((1, 2)), np.array([[1.0, 0.5]])
+    found = needed_only(
+        x,
+        x_plus,
+        lambda which, F: np.ones(len(F), dtype=bool),
+        lambda which, F: F.sum(axis=1),
+        lambda which, F: np.c_[F[:, 0], F[:, 0] / 2],
+        frozen=np.array([False, True]),
+    )
+    assert found.tolist() == x_plus.tolist()
+
+
 def test_a_candidate_that_holds_in_no_part_stays() -> None:
     x, x_plus = np.zeros((1, 2)), np.ones((1, 2))
     all_of_it = lambda which, rows: rows.all(axis=1)  # noqa: E731

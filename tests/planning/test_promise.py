@@ -263,6 +263,18 @@ def test_too_few_plans_promise_nothing() -> None:
     assert make_levels(Z, Z[:, 0] > 0.2, Z[:, 0], Z[:few], Z[:few, 0], few, 0) == []
 
 
+def test_outcomes_are_drawn_from_rows_like_the_plans() -> None:
+    """Every row reaches the threshold exactly; three in ten outcomes are good, all near plans."""
+    rng = np.random.default_rng(7)
+    Z, plans = rng.random((3000, 1)), rng.uniform(0.8, 1.0, (100, 1))
+    favourable = Z[:, 0] > 0.7
+    (test,) = make_levels(Z, favourable, np.ones(3000), plans, np.ones(100), 125, seed=0)
+    assert (test.threshold, test.rows, test.plans, test.served) == (1.0, 3000, 100, 0.8)
+    assert favourable.mean() < 0.35
+    assert test.favourable / test.drawn > 0.6
+    assert test.drawn < test.rows
+
+
 # ---- a score that has not seen the outcome ---------------------------------------------------
 
 
@@ -355,6 +367,17 @@ def test_plans_below_the_threshold_are_not_shown(
     assert "at least 80%" in kept[0].to_text()
     assert kept[0].to_dict()["promise"]["delta"] == 0.1
     assert "a promise was requested" in lost[0].reason
+
+
+def test_a_plan_exactly_at_the_threshold_is_shown(fitted: NearestNeighbour) -> None:
+    """The threshold is the score of one of the plans that it was tested on."""
+    ground, encoder = fitted.planning_.outcomes, fitted.problem_.encoder
+    assert ground is not None
+    who, made = encoder.table(ground.people(), fitted.problem_.like), fitted.promise(0.8)
+    scores = ground.score(encoder.encode(fitted.plans(who).x_plus()))
+    assert (scores == made.threshold).any()
+    assert (scores < made.threshold).any()
+    assert len(fitted.plans(who, promise=0.8).shown) == (scores >= made.threshold).sum()
 
 
 def test_alternatives_reach_the_threshold_too(

@@ -468,6 +468,18 @@ def test_listed_values_of_one_person_bind_nobody_else() -> None:
     ]
 
 
+def test_a_relation_of_one_person_binds_nobody_else() -> None:
+    X = people(START, START, START, index=["a", "b", "c"])
+    at_most, at_least = "late-90 <= late-60", "late-90 >= late-60 or late-90 <= 1"
+    own = {"a": Rules(relations=(at_most,)), "b": Rules(relations=(at_least,))}
+    more = X.assign(**{"late-90": 3})  # more than late-60, which is 2
+    request, F, F_plus = compiled(own, X), ENCODER.features(X), ENCODER.features(more)
+    assert request.feasible(F, F_plus).tolist() == [False, True, True]
+    same = ENCODER.features(X.assign(**{"late-60": 4, "late-90": 2}))
+    assert request.feasible(F, same).tolist() == [True, False, True]
+    assert request.take([2, 0]).feasible(F[:2], F_plus[:2]).tolist() == [True, False]
+
+
 def test_a_label_that_no_row_has_is_refused() -> None:
     with pytest.raises(UserError, match="'carol'"):
         compiled({"carol": Rules()}, people(START, index=["ann"]))

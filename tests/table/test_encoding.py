@@ -296,6 +296,12 @@ def test_scale_is_of_the_training_rows_not_of_the_schema() -> None:
     assert encoder.features(pd.DataFrame({"n": [15]}))[0, 0] == 0.5
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_the_scale_does_not_depend_on_the_unit(unit: float) -> None:
+    X = pd.DataFrame({"n": np.array([0.2, 0.3, 0.7]) * unit})
+    np.testing.assert_allclose(fitted(X).features(X)[:, 0], [0.0, 0.2, 1.0], atol=1e-9)
+
+
 def test_a_relaxed_category_is_its_largest_column() -> None:
     X = pd.DataFrame({"c": ["a", "b", "c"], "d": ["n", "y", "n"]})
     encoder = fitted(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -132,6 +133,15 @@ def test_unbalanced_says_likelier_than_not() -> None:
     Z, y = np.zeros((200, 1)), np.arange(200) % 5 == 0
     with pytest.raises(UserError, match="accepts 0 of them"):
         Judge(balanced=False, calibrated=False).fit(Z, y)
+
+
+def test_an_even_chance_is_not_valid() -> None:
+    judge = Judge(calibrated=False).fit(*clouds())
+    for probability, valid in ((0.5, False), (0.5 + 1e-9, True)):
+        judge.forest_ = SimpleNamespace(
+            predict_proba=lambda Z, p=probability: np.tile([1 - p, p], (len(Z), 1))
+        )
+        assert judge.valid(np.zeros((1, 2))).tolist() == [valid]
 
 
 # ---- TrueJudge --------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -58,6 +58,41 @@ def test_a_change_that_is_worth_more_than_it_costs_stays(loss: float, kept: floa
     steady = {"steady": lambda Z: 1.0 - lost * (Z[:, 1] < 0.1)}
     assert Thresholds.at(0.5).steady < 1.0 - lost
     assert _refined([0.0, 0.2, 0.0, 0.0], safety=0.5, **steady) == [0, kept, 0, 0]
+
+
+def test_every_undo_may_lose_its_own_part() -> None:
+    """The second is compared with what is left after the first, and not with the start."""
+    x_plus = [0.08, 0.04, 0.0, 0.0]
+    lost = [2 * (saved / (N + 1) + 0.5 * GIVE) for saved in x_plus[:2]]
+    assert Thresholds.at(0.5).steady < 1.0 - sum(lost)
+    steady = {"steady": lambda Z: 1.0 - lost[0] * (Z[:, 0] == 0) - lost[1] * (Z[:, 1] == 0)}
+    assert _refined(x_plus, safety=0.5, **steady) == [0, 0, 0, 0]
+
+
+def test_what_an_undo_has_gained_is_not_lost_again() -> None:
+    """Without x0 the row reaches its bar; then x1 may go, were it not for what it holds up."""
+    rises = {"robust": lambda Z: 0.3 + 0.6 * (Z[:, 0] == 0) - 0.4 * (Z[:, 1] == 0)}
+    assert _refined([0.5, 0.2, 0.0, 0.0], **rises) == [0, 0.2, 0, 0]
+
+
+class _Together:
+    """A rule between two features: x0 and x1 change together, or neither does."""
+
+    def take(self, rows: np.ndarray) -> _Together:
+        return self
+
+    def with_derived(self, F: np.ndarray, F_plus: np.ndarray) -> np.ndarray:
+        return F_plus
+
+    def feasible(self, F: np.ndarray, F_plus: np.ndarray) -> np.ndarray:
+        return np.asarray((F_plus[:, 0] > 0) == (F_plus[:, 1] > 0))
+
+
+def test_a_rule_between_features_forbids_to_undo_one_of_them() -> None:
+    rules, sure = cast(Any, _Together()), lambda Z: np.ones(len(Z))
+    x_plus = np.array([[0.5, 0.2, 0.9, 1.0]])
+    found = refine(X, x_plus, StatedVerifier(), sure, ENCODER, COST, 0.5, rules)
+    assert found.tolist() == [[0.5, 0.2, 0, 0]]
 
 
 def test_safety_raises_the_bars() -> None:

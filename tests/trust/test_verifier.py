@@ -198,3 +198,55 @@ def test_bars_rise_with_safety() -> None:
     assert (bars[0] <= bars[1]).all()
     assert (bars[1] <= bars[2]).all()
     np.testing.assert_allclose(bars[1], [0.5, 0.6, 0.7, 0.85, 0.2])
+
+
+# ---- outcomes against decisions ------------------------------------------------------------------
+
+# Four places of 60 people each: h accepts in the first two, the outcome is favourable in the first
+# and the third, and for one in ten in the second.
+BOTH, ONLY_H, ONLY_OUTCOME, NEITHER = range(4)
+CORNERS = np.array([[0.9, 0.9], [0.9, 0.1], [0.1, 0.9], [0.1, 0.1]])
+PLACE = np.repeat(np.arange(4), 60)
+PEOPLE = CORNERS[PLACE] + np.random.default_rng(1).normal(0, 0.03, (240, 2))
+FAVOURABLE = np.isin(PLACE, [BOTH, ONLY_OUTCOME]) | ((PLACE == ONLY_H) & (np.arange(240) % 10 == 0))
+DECIDED = np.where(np.isin(PLACE, [BOTH, ONLY_H]), 0.9, 0.1)
+
+
+@pytest.fixture(scope="module")
+def torn() -> Verifier:
+    """Where outcomes and h's decisions disagree."""
+    return Verifier(0).fit(PEOPLE, FAVOURABLE, DECIDED, np.array([0]))
+
+
+def test_every_model_learns_the_outcomes_and_not_what_h_decided(torn: Verifier) -> None:
+    good = [True, False, True, False]
+    boosted = expit(torn.prior_ + torn.step_ * torn.boosted_(CORNERS))
+    for likely in (torn.forest_(CORNERS), boosted, torn.retrained_(CORNERS).mean(axis=0)):
+        assert (likely > 0.5).tolist() == good
+        assert np.abs(likely - good).max() < 0.35
+
+
+def test_who_was_accepted_and_who_would_be_are_two_crowds(torn: Verifier) -> None:
+    """x_plus has to look like both. In one place h accepted some lucky people, and few will be;
+    in the other the outcome was favourable, and h accepted nobody."""
+    assert (torn.inlier(CORNERS) > 0).tolist() == [True, False, False, False]
+    seen = FAVOURABLE & (DECIDED > 0.5)
+    assert sorted(map(tuple, torn.like_[0])) == sorted(map(tuple, PEOPLE[seen]))
+
+
+def test_only_a_favourable_outcome_is_a_thing_seen(torn: Verifier) -> None:
+    rows = PEOPLE[PLACE == ONLY_H]  # h accepted all of them
+    half = np.full(len(rows), 0.5)
+    gain = torn.probability(rows, half) - torn.probability(rows + 1e-7, half)
+    np.testing.assert_allclose(gain, SEEN * FAVOURABLE[PLACE == ONLY_H], atol=1e-6)
+
+
+def test_noise_prefers_no_direction_and_moves_only_numbers(torn: Verifier) -> None:
+    assert (torn.noise_[:, 0] != 0).all()
+    assert torn.noise_.sum(axis=0).tolist() == [0, 0]
+    assert (torn.noise_[:, 1] == 0).all()
+
+
+def test_the_least_sure_copy_counts(torn: Verifier) -> None:
+    copies = torn.retrained_(PEOPLE)
+    np.testing.assert_array_equal(torn.robust(PEOPLE), np.sort(copies, axis=0)[0])
