@@ -47,3 +47,11 @@ def test_without_models_the_tries_decide() -> None:
         counts = Sturdiness(lambda person, F, tries=tries: np.full(len(F), tries))
         assert counts.bars == (0, 24)
         assert counts.holds(NOBODY, ROW).tolist() == [holds]
+
+
+@pytest.mark.parametrize(
+    ("least", "models", "votes"), [(0.75, 8, 7), (0.75, 32, 28), (1.0, 8, 8), (0.0, 8, 0)]
+)
+def test_a_reduced_plan_keeps_votes_to_spare(least: float, models: int, votes: int) -> None:
+    nobody = lambda person, F: np.zeros(len(F), dtype=int)  # noqa: E731
+    assert Sturdiness(nobody, nobody, models, least).safe_votes == votes
