@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from paper import agreement, claims, pinned, tables, targets
+from paper import agreement, claims, pinned, status, tables, targets
 from paper.records import Results, read_lines
 from paper.runs import COMPARED, Scale, economies, people_and_seeds, read
 
@@ -114,11 +114,10 @@ class Report:
         )
 
     def scale(self) -> str:
-        """Return which seeds and how many people were run, and which runs failed."""
-        if not self.main and not self.settings:
-            return "Nothing has been run yet: `make paper`."
+        """Return how many runs exist, with which seeds and people, and which runs failed."""
+        items = [f"- {status.summary(self.size)}"]
         files = {name: self.results(name) for name in COMPARED}
-        items = [f"- `results/{name}/`: {found.facts()}." for name, found in files.items() if found]
+        items += [f"- `results/{name}/`: {it.facts()}." for name, it in files.items() if it]
         for line in (line for found in files.values() for line in found.failed):
             where = f"`{line['label']}` on {line['dataset']}, seed {line['seed']}"
             items.append(f"- {where} **failed**: {line['failed']}")
@@ -151,6 +150,7 @@ class Report:
             "ablation": lambda: tables.ablation(self.main),
             "safety": lambda: tables.safety(self.main, read("main")["safety"]["curves"]),
             "preset": lambda: tables.preset(self.preset),
+            "status": lambda: tables.markdown(status.HEAD, status.table(self.size)),
         }
 
     def _differences(self) -> dict[str, Block]:
