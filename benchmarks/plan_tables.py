@@ -33,7 +33,7 @@ def plans() -> str:
         why = ", ".join(f"`{code}` {n:,}" for code, n in line["no_plan"].items())
         counts = [f"{people - ok:,}", f"{line['proven']:,}", f"{line['searched']:,}"]
         none.append([*who, why or "-", *counts])
-    reasons = ["", "rules", "reason", "without a plan", "proven", "searched"]
+    reasons = ["", "rules", "reason", "without a plan", "proven for the values tried", "searched"]
     return f"{markdown(head, rows, left=2)}\n\n{markdown(reasons, none, left=3)}"
 
 
