@@ -150,8 +150,8 @@ class Evidence:
     """How much was tried before a statement such as "no plan" (`enumeration`).
 
     "Proven" is said without more only if every value that the rules allow was tried: categories,
-    listed values, and whole numbers that all occur in the training rows. Otherwise it is proven over
-    the values that occur there, and `observed` says how many these are.
+    listed values, and whole numbers that all occur in the training rows. Otherwise it is proven
+    over the values that occur there, and `observed` says how many these are.
 
     >>> Evidence(proven=True, asked=1200, most=30, draws=64).to_dict()
     {'said': 'proven', 'asked': 1200, 'values': 30, 'draws': 64, 'observed': 0}
