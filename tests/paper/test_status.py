@@ -17,7 +17,7 @@ from genrecourse.evaluation.comparison.entries import SHOWS, code_hash, decisive
 from genrecourse.methods.params import pack_params
 from genrecourse.model.artifact import pack
 from paper import __main__ as command
-from paper import blocks, frozen, parts, records, runs, status
+from paper import blocks, frozen, parts, records, runs, status, training
 from paper.runs import Scale
 
 ROOT = Path(__file__).parents[2]
@@ -356,3 +356,25 @@ def test_the_ceiling_of_all_people_stands_beside_those_who_answered_all() -> Non
     found = records.Results(both)
     assert [line["n"] for line in found.of("ceiling", "d")] == [900]
     assert [line["n"] for line in found.of("nnr", "d")] == [500]  # the last one
+
+
+# ---- training for less than published -----------------------------------------------------------
+
+
+def test_table_1_names_the_baselines_that_train_for_less(size: Scale) -> None:
+    said = dict(
+        text.removeprefix("- `").split("`: ") for text in training.shorter(size).splitlines()
+    )
+    assert set(said) == {"tap", "cchvae", "cruds"}
+    # 2,000 epochs over 36,624 and 7,403 rows in batches of 128; compas has 4,629 rows: 74,000
+    assert "adult 80,000 batches of 128 (2,000 epochs, as published, are 574,000" in said["tap"]
+    assert "heloc 80,000 batches of 128 (2,000 epochs, as published, are 116,000" in said["tap"]
+    assert "compas" not in said["tap"]
+    # the same 100 epochs, but batches of 128 where the paper has 32
+    assert "compas 3,700 batches of 128 (100 epochs, as published, are 14,500" in said["cruds"]
+    assert training.shorter(size) in blocks.Report(size).blocks()["table1"]()
+
+
+def test_a_longer_training_is_not_named(size: Scale, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "ours", lambda entry: training.Length(2000, 32))
+    assert training.shorter(size) == ""

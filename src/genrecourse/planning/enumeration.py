@@ -292,9 +292,7 @@ class Enumeration:
             int(((v >= low[i] - slack) & (v <= high[i] + slack)).sum()) for i, v in enumerate(open_)
         ]
         leaves = self._n_allowed(j, own[:, 0], low, high) > within
-        # a person does not move what follows by itself
-        moves = not self.encoder.schema.features[j].follows
-        return _Open(open_, is_between, leaves & ~given & moves)
+        return _Open(open_, is_between, leaves & ~given)
 
     def _n_allowed(self, j: int, own: Array, low: Array, high: Array) -> Array:
         """Return (n,) how many values other than its own number j may take from low to high.
