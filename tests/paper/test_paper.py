@@ -388,6 +388,14 @@ def test_the_summary_names_the_best_baseline_of_the_paper() -> None:
     assert rows["GenRe as published (200 people)"][1:] == ["1.93", "1.89", "1.90"]
 
 
+def test_the_summary_says_how_far_the_reproduction_is_from_the_paper() -> None:
+    lines = [line("genre-paper", "heloc", seed, score=s) for seed, s in ((1, 1.95), (2, 1.97))]
+    rows = {c[0]: c for _, c in rows_of(tables.headline(Results(lines), with_reproduction=True))}
+    said = rows["its difference to the published Score"]
+    # 1.96 - 1.90, and Student's t with one degree of freedom: 12.706 standard errors of 0.01
+    assert said[1:] == ["", "", "+0.060 [-0.067, +0.187]"]
+
+
 def test_every_part_of_the_pages_can_be_written_and_drawn(tmp_path: Path) -> None:
     """From made-up lines of every label: no cell breaks, and each picture has what it should."""
     results = Results(every_line(seeds=(31, 32)))
