@@ -33,7 +33,7 @@ def plans() -> str:
         why = ", ".join(f"`{code}` {n:,}" for code, n in line["no_plan"].items())
         counts = [f"{people - ok:,}", f"{line['proven']:,}", f"{line['searched']:,}"]
         none.append([*who, why or "-", *counts])
-    reasons = ["", "rules", "reason", "without a plan", "proven", "searched"]
+    reasons = ["", "rules", "reason", "without a plan", "proven for the values tried", "searched"]
     return f"{markdown(head, rows, left=2)}\n\n{markdown(reasons, none, left=3)}"
 
 
@@ -64,11 +64,22 @@ def advice() -> str:
 
 
 def promises() -> str:
-    """Return how many people each promise serves, and how many the gold classifier accepts."""
+    """Return how many people each promise serves, and in how many seeds it is broken.
+
+    A promise is kept or broken by the plans of one fitted model, so seeds are counted.
+    """
     lines = [line for line in _lines("promise.jsonl") if not (line["nested"] or line["tiny"])]
-    head = ["", "promise", "people", "get a plan (least of the seeds)"]
-    head += ["of these the gold classifier accepts", "rests on"]
-    rows = []
+    head = ["", "promise", "broken, of seeds with a promise", "delta", "people"]
+    head += ["get a plan (least of the seeds)", "of these the gold classifier accepts", "rests on"]
+    rows = [
+        [
+            "all tables",
+            f"{share:g}",
+            *broken([x for x in lines if x["promise"] == share]),
+            *[""] * 4,
+        ]
+        for share in dict.fromkeys(x["promise"] for x in lines if x["promise"] is not None)
+    ]
     for key in dict.fromkeys((line["dataset"], line["promise"]) for line in lines):
         own = [line for line in lines if (line["dataset"], line["promise"]) == key]
         served = [line["served"] for line in own]
@@ -80,6 +91,7 @@ def promises() -> str:
             [
                 key[0],
                 "none" if key[1] is None else f"{key[1]:g}",
+                *broken(own),
                 f"{people:,} in {len(own)} seeds",
                 f"{np.mean(served):.3f} ({min(served):.3f})",
                 f"{said.mean:.3f}{interval(said)}",
@@ -87,6 +99,20 @@ def promises() -> str:
             ]
         )
     return markdown(head, rows, left=2)
+
+
+def broken(lines: list[dict[str, Any]]) -> list[str]:
+    """Return in how many seeds a promise is broken, of those that make it, and its delta.
+
+    >>> seeds = [{"promise": 0.9, "delta": 0.1, "accepted": x} for x in (0.89, 0.9, None)]
+    >>> broken(seeds), broken([{"promise": None, "accepted": 0.4}])
+    (['1 of 2', '0.1'], ['-', '-'])
+    """
+    made = [x for x in lines if x["promise"] is not None and x["accepted"] is not None]
+    if not made:
+        return ["-", "-"]
+    n = sum(line["accepted"] < line["promise"] for line in made)
+    return [f"{n} of {len(made)}", ", ".join(f"{x:g}" for x in sorted({y["delta"] for y in made}))]
 
 
 def policies() -> str:

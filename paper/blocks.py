@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from paper import agreement, claims, pinned, tables, targets
+from paper import agreement, claims, pinned, status, tables, targets, training
 from paper.records import Results, read_lines
 from paper.runs import COMPARED, Scale, economies, people_and_seeds, read
 
@@ -114,11 +114,10 @@ class Report:
         )
 
     def scale(self) -> str:
-        """Return which seeds and how many people were run, and which runs failed."""
-        if not self.main and not self.settings:
-            return "Nothing has been run yet: `make paper`."
+        """Return how many runs exist, with which seeds and people, and which runs failed."""
+        items = [f"- {status.summary(self.size)}"]
         files = {name: self.results(name) for name in COMPARED}
-        items = [f"- `results/{name}/`: {found.facts()}." for name, found in files.items() if found]
+        items += [f"- `results/{name}/`: {it.facts()}." for name, it in files.items() if it]
         for line in (line for found in files.values() for line in found.failed):
             where = f"`{line['label']}` on {line['dataset']}, seed {line['seed']}"
             items.append(f"- {where} **failed**: {line['failed']}")
@@ -132,7 +131,7 @@ class Report:
             "data": lambda: tables.data(self.cases),
             "gold": lambda: tables.gold(self.cases),
             "h": lambda: tables.classifier_h(self.cases),
-            "table1": lambda: self._beside("main_std"),
+            "table1": self._table_1,
             "nnr": lambda: self._beside("nnr", show_sd=False),
             "nnr_lambda": lambda: self._beside("nnr_lambda_std"),
             "tabsyn": lambda: self._beside("tabsyn_std"),
@@ -151,6 +150,7 @@ class Report:
             "ablation": lambda: tables.ablation(self.main),
             "safety": lambda: tables.safety(self.main, read("main")["safety"]["curves"]),
             "preset": lambda: tables.preset(self.preset),
+            "status": lambda: tables.markdown(status.HEAD, status.table(self.size)),
         }
 
     def _differences(self) -> dict[str, Block]:
@@ -164,6 +164,12 @@ class Report:
 
     def _beside(self, table: str, show_sd: bool = True) -> str:
         return tables.beside_published(table, self._answers(table), show_sd)
+
+    def _table_1(self) -> str:
+        """Return Table 1, and which of its baselines train for less than published."""
+        less = training.shorter(self.size)
+        note = f"\n\nTrained for less than published (`paper/configs/baselines.toml`):\n\n{less}"
+        return self._beside("main_std") + (note if less else "")
 
     def _answers(self, table: str) -> Results:
         return self.results(*tables.BESIDE[table][1])

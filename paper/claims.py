@@ -23,7 +23,7 @@ Outcome = Literal["holds", "does not hold", "cannot tell", "no results"]
 CLOSE = 0.05  # Scores that differ by less count as similar
 PLAUSIBLE = 0.85  # the lowest published LOF over lambda is 0.86
 POOR = 0.7  # the highest published validity that the paper calls poor is 0.66
-MOST_SHOWN = 3  # intervals in the words of a verdict
+MOST_SHOWN = 1  # intervals in the words of a verdict, which has to be short
 SOME = 0.01  # a larger share of people than this is called many
 FEW_INLIERS = 0.2  # the highest published LOF of ROAR and PROBE is 0.17
 

@@ -19,6 +19,7 @@ from paper.contours import Mass
 
 SETS = ("moons", "circles", "corr")
 CONTOUR_SETS = ("moons", "circles")
+DENSITIES = ("R(x+ | x)", "P(x | favourable)")
 # Shown if the library has them.
 SHOWN = (
     "wachter",
@@ -116,7 +117,7 @@ def densities(made: dict[str, Case], steps: int) -> tuple[list[dict[str, Any]], 
         )
         people = case.encoder.features(case.people)
         masses = [contours.conditional_mass(method, f) for f in people]
-        for label, own in (("R(x+ | x)", masses), ("P(x | favourable)", [overall] * len(people))):
+        for label, own in zip(DENSITIES, (masses, [overall] * len(people)), strict=True):
             each = [contours.describe(m, case, f) for m, f in zip(own, people, strict=True)]
             lines.append(
                 {

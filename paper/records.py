@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from genrecourse.evaluation.comparison import estimate
-from genrecourse.evaluation.comparison.entries import code_hash
+from genrecourse.evaluation.comparison.entries import BOUNDS, code_hash
 from genrecourse.evaluation.comparison.intervals import over_seeds
 
 HERE = Path(__file__).parent
@@ -84,7 +84,7 @@ class Results:
     """
 
     def __init__(self, lines: Iterable[Line]):
-        latest = {(line["label"], line["dataset"], line["seed"]): line for line in lines}
+        latest = latest_of(lines)
         self.failed = [line for line in latest.values() if "failed" in line]
         self._lines: dict[tuple[str, str], list[Line]] = {}
         for (label, dataset, _), line in sorted(latest.items(), key=lambda item: item[0][2]):
@@ -143,6 +143,25 @@ class Results:
         return max(own, key=len)
 
 
+def latest_of(lines: Iterable[Line]) -> dict[tuple[str, str, int], Line]:
+    """Return the last line of each label, data set and seed.
+
+    Every run of a comparison has its references. They stand beside methods that answered everybody,
+    so the one of most people is kept.
+
+    >>> lines = [{"label": "ceiling", "dataset": "d", "seed": 1, "n": n} for n in (900, 500)]
+    >>> latest_of(lines)["ceiling", "d", 1]["n"]
+    900
+    """
+    found: dict[tuple[str, str, int], Line] = {}
+    for line in lines:
+        key = line["label"], line["dataset"], line["seed"]
+        is_smaller = key in found and line.get("n", 0) < found[key].get("n", 0)
+        if not (line["label"] in BOUNDS and is_smaller):
+            found[key] = line
+    return found
+
+
 def pooled_sd(parts: list[dict[str, Any]]) -> float:
     """Return the standard deviation between all people, from the mean and sd of each seed."""
     n = sum(part["n"] for part in parts)
@@ -158,18 +177,15 @@ def read_lines(path: Path) -> list[Line]:
 
 
 def stamped(line: Line) -> Line:
-    """Return the line of a part that is not a comparison, with the code and the day it is made by.
+    """Return the line of a part that is not a comparison, with the code and day that made it.
 
     Lines of comparisons have both already.
     """
     return {"source": code_hash(), "date": datetime.now(UTC).date().isoformat(), **line}
 
 
-def kept(path: Path) -> list[Line]:
-    """Return the lines of a file that this code made."""
-    return [line for line in read_lines(path) if line.get("source") == code_hash()]
-
-
 def write_lines(path: Path, lines: list[Line]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    whole = path.with_suffix(".part")  # so that a run that is killed leaves the old file or the new
+    whole.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    whole.replace(path)

@@ -20,7 +20,7 @@ from genrecourse.evaluation.comparison import Entry, compare
 from genrecourse.evaluation.comparison.entries import code_hash
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import PAPER_PRESET, GenRe
-from paper.records import read_lines
+from paper import frozen
 
 HERE = Path(__file__).parent
 LAMBDAS = ("0.5", "1.0", "2.5", "5.0", "10.0")
@@ -222,10 +222,8 @@ def run_at(config: str, size: Scale, name: str, seed: int, needed_by: str | None
     if seed not in seeds(config, size):
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    _check_source(file, size)
-    place = seeds(config, size).index(seed)
-    own = settings.get(size.name, {})
-    witnesses = settings["witnesses"] and name in own.get("witnesses", [name])
+    check_source(file, size)
+    place, witnesses = seeds(config, size).index(seed), has_witnesses(config, name, size)
     for rows, some in _by_rows(settings, listed, place, size).items():
         with warnings.catch_warnings():
             # several commands and seeds share a results file
@@ -233,16 +231,26 @@ def run_at(config: str, size: Scale, name: str, seed: int, needed_by: str | None
             compare(some, [name], [seed], rows=rows, output=file, witnesses=witnesses, fresh=True)
 
 
-def _check_source(file: Path, size: Scale) -> None:
-    """Raise if the file has lines of other code; a quick run removes such a file instead."""
-    others = {line.get("source") for line in read_lines(file)} - {code_hash()}
+def has_witnesses(config: str, name: str, size: Scale) -> bool:
+    """Return whether a config measures on this data set what needs further models."""
+    settings = read(config)
+    return settings["witnesses"] and name in settings.get(size.name, {}).get("witnesses", [name])
+
+
+def check_source(file: Path, size: Scale) -> None:
+    """Raise if this code or lines of the file are not the frozen source.
+
+    A quick run may use any code; it removes a file with lines of other code.
+    """
+    if not size.is_quick:
+        frozen.require()
+    others = {str(each) for each in frozen.sources(file)} - {code_hash()}
     if others and size.is_quick:
         file.unlink()
     elif others:
         raise UserError(
-            f"{file} has results of the source {', '.join(map(str, sorted(others, key=str)))}, and "
-            f"this code is {code_hash()}; run the checkout that the results came from "
-            "(python -m paper frozen), or remove the file to start anew"
+            f"{file} has results of the source {', '.join(sorted(others))}, and the frozen source "
+            f"is {code_hash()}; remove the file to start anew"
         )
 
 
@@ -250,15 +258,21 @@ def seeds(config: str, size: Scale) -> list[int]:
     return list(read(config).get(size.name, {}).get("seeds", size.seeds))
 
 
+def seeds_of(config: str, label: str, size: Scale) -> list[int]:
+    """Return the seeds of an entry; a slow entry has the first ones only."""
+    every = seeds(config, size)
+    return every[: read(config)["entries"][label].get("seeds", len(every))]
+
+
 def people_and_seeds(size: Scale, needed_by: str) -> str:
     """Return the people and seeds of each entry of a table as list items, from the configs."""
     found: dict[tuple[int | None, tuple[int, ...]], list[str]] = {}
     for config in (*COMPARED, "preset"):
-        settings, every = read(config), seeds(config, size)
+        settings = read(config)
         for label, spec in settings["entries"].items():
             if needed_by in spec["for"] and exists(label, spec):
-                own = tuple(every[: spec.get("seeds", len(every))])
-                found.setdefault((_rows_of(settings, spec, size), own), []).append(f"`{label}`")
+                own = tuple(seeds_of(config, label, size))
+                found.setdefault((rows_of(settings, spec, size), own), []).append(f"`{label}`")
     return "\n".join(
         f"- {', '.join(dict.fromkeys(labels))}: {_in_words(rows, own)}."
         for (rows, own), labels in found.items()
@@ -281,11 +295,11 @@ def _by_rows(
     for entry in listed:
         spec = settings["entries"][entry.label]
         if place < spec.get("seeds", len(size.seeds)):
-            found.setdefault(_rows_of(settings, spec, size), []).append(entry)
+            found.setdefault(rows_of(settings, spec, size), []).append(entry)
     return found
 
 
-def _rows_of(settings: Mapping[str, Any], spec: Mapping[str, Any], size: Scale) -> int | None:
+def rows_of(settings: Mapping[str, Any], spec: Mapping[str, Any], size: Scale) -> int | None:
     """Return the number of people a seed of an entry; None: all."""
     own = {} if size.is_quick else spec
     stated = own.get("rows", settings.get(size.name, {}).get("rows"))

@@ -216,8 +216,28 @@ def headline(results: Results, with_reproduction: bool = False) -> str:
     }
     for words, label in labels.items():
         rows.append([words, *(_headline_cell(results, label, d) for d in DATASETS.values())])
+        if words in reproduction:
+            rows.append(["its difference to the published Score", *_differences(results, label)])
     counted = [people(results.measured("genre", data, "score")) for data in DATASETS.values()]
     return markdown(["Score", *DATASETS], [*rows, ["people", *counted]])
+
+
+def _differences(results: Results, label: str | None) -> list[str]:
+    """Return the Score of a label minus the published Score, per data set, with our interval."""
+    cells = []
+    for name, dataset in DATASETS.items():
+        found = results.measured(label, dataset, "score") if label else None
+        if found is None:
+            cells.append("")
+            continue
+        less = published("main")[name, "GenRe", "score"].mean
+        ends = (
+            ""
+            if math.isnan(found.half)
+            else f" [{found.low - less:+.3f}, {found.high - less:+.3f}]"
+        )
+        cells.append(f"{found.mean - less:+.3f}{ends}")
+    return cells
 
 
 def _headline_cell(results: Results, label: str | None, dataset: str) -> str:

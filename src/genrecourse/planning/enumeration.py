@@ -3,7 +3,9 @@
 A search that finds nothing proves nothing. But if the values are limited to a finite list
 (`ObservedValues`: the values of each feature in the training rows), all changes of one and of two
 features can be tried. Then "there is no plan" and "no plan is cheaper" are proven, for up to two
-changes and for these values. The number of rows that h scored is part of the result.
+changes and for these values. They are proven for every value that the rules allow if no number may
+take further values: whole numbers that all occur, or values that a rule lists. The number of rows
+that h scored, and the number of values that stand for all others, are part of the result.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.planning.remembered import RowKey, row_keys
-from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder
+from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder, whole_ends
 
 if TYPE_CHECKING:
     from genrecourse.rules.book import RuleBook
@@ -131,6 +133,8 @@ class EnumerationResult:
     asked: int  # number of rows that h scored
     most: int  # values per feature in pairs, at most; 0: there were too many pairs to try
     is_all: bool  # no value of the training rows was left out, neither alone nor in pairs
+    # values that were tried of numbers that may take others, too; 0: every allowed value was tried
+    observed: int = 0
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,20 @@ class _PersonMoves:
     moves: Moves
     most: int  # as in `EnumerationResult`
     is_all: bool
+    observed: int = 0
+
+
+@dataclass(frozen=True)
+class _Open:
+    """The values of one feature that are tried for some people."""
+
+    values: list[Array]  # of each person
+    is_between: np.ndarray  # (n,) none of them occurs in the training rows
+    leaves: np.ndarray  # (n,) the rules allow further values, which are not tried
+
+    def occurs(self, place: int) -> bool:
+        """Whether values of the training rows are tried for this person."""
+        return len(self.values[place]) > 0 and not self.is_between[place]
 
 
 class Enumeration:
@@ -184,13 +202,18 @@ class Enumeration:
         batch: list[_PersonMoves] = []
         for i in range(0, len(people), PEOPLE):
             part = people[i : i + PEOPLE]
-            singles = self._singles(rules.take(part), part)
-            for person, (single, whole), limit in zip(
-                part, singles, most[i : i + PEOPLE], strict=True
+            mine = rules.take(part)
+            tried = [self._open(mine, part, j) for j in range(len(self.observed.values))]
+            singles = self._singles(part, [each.values for each in tried])
+            for place, (single, limit) in enumerate(
+                zip(singles, most[i : i + PEOPLE], strict=True)
             ):
                 moves, most_values, is_all = _moves(single, limit, touching, budget)
-                is_all &= whole and not self.observed.cut[single.feature].any()
-                batch.append(_PersonMoves(int(person), moves, most_values, is_all))
+                is_all &= not self.observed.cut[single.feature].any()
+                parts = [each for each in tried if each.leaves[place]]
+                is_all &= all(each.occurs(place) for each in parts)
+                stand = sum(len(each.values[place]) for each in parts)
+                batch.append(_PersonMoves(int(part[place]), moves, most_values, is_all, stand))
                 if sum(len(each.moves) for each in batch) >= BATCH:
                     found += self._accepted(rules, batch)
                     batch = []
@@ -204,7 +227,8 @@ class Enumeration:
         if len(people) == 0:
             return []
         mine = rules.take(people)
-        singles = [self._few(single) for single, _ in self._singles(mine, people)]
+        open_ = [self._open(mine, people, j).values for j in range(len(self.observed.values))]
+        singles = [self._few(single) for single in self._singles(people, open_)]
         sizes = [len(single) for single in singles]
         person = np.repeat(people, sizes)
         nothing = np.zeros((0, self.F.shape[1]))
@@ -228,21 +252,21 @@ class Enumeration:
         """Return (len(people),) booleans: the rules allow the person to change something."""
         mine, answer = rules.take(people), np.zeros(len(people), dtype=bool)
         for j in range(len(self.observed.values)):
-            open_ = self._open(mine, people, j)[0]
+            open_ = self._open(mine, people, j).values
             answer |= np.array([len(each) > 0 for each in open_], dtype=bool)
         return answer
 
     def opens(self, now: RuleBook, then: RuleBook, people: np.ndarray, j: int) -> np.ndarray:
         """Return (len(people),) booleans: `then` allows values of feature j that `now` does not."""
-        pair = (self._open(rules.take(people), people, j)[0] for rules in (now, then))
+        pair = (self._open(rules.take(people), people, j).values for rules in (now, then))
         return np.array([len(np.setdiff1d(b, a)) > 0 for a, b in zip(*pair, strict=True)], bool)
 
-    def _open(self, rules: RuleBook, people: np.ndarray, j: int) -> tuple[list[Array], np.ndarray]:
-        """Return the values that feature j of each person may take, and who got values in between.
+    def _open(self, rules: RuleBook, people: np.ndarray, j: int) -> _Open:
+        """Return the values of feature j that are tried for each person.
 
         The values come from the training rows and from rules that name values. If the rules allow
         none of these for a number, the ends of the allowed range and some values in between are
-        used; then the list is not complete.
+        used.
         """
         seen, (named, given) = self.observed.values[j], rules.named(j)
         values = np.unique(np.concatenate([seen, named]))
@@ -253,15 +277,41 @@ class Enumeration:
         theirs = given[:, None] | np.isin(values, seen)  # without values named for other people
         mask = np.asarray(rules.allowed(j, own, others) & ~same & theirs)
         open_, is_between = [values[row] for row in mask], np.zeros(len(people), dtype=bool)
-        if self.encoder.blocks[j].n_levels == 0 and len(seen) > 1:  # a constant column has no scale
-            low, high = rules.reach(j, own[:, 0])
-            for i in np.flatnonzero(~mask.any(axis=1) & (low <= high)):
-                between = self._between(j, low[i], high[i])
-                away = ~(np.abs(between - own[i]) <= TOLERANCE)
-                mine = rules.take(np.array([i])).allowed(j, own[i : i + 1], between[None])[0]
-                open_[i] = between[mine & away]
-                is_between[i] = len(open_[i]) > 0
-        return open_, is_between
+        if self.encoder.schema.features[j].is_category:
+            return _Open(open_, is_between, is_between)
+        low, high = rules.reach(j, own[:, 0])
+        # a constant column has no scale
+        for i in np.flatnonzero(~mask.any(axis=1) & (low <= high) & (len(seen) > 1)):
+            between = self._between(j, low[i], high[i])
+            away = ~(np.abs(between - own[i]) <= TOLERANCE)
+            mine = rules.take(np.array([i])).allowed(j, own[i : i + 1], between[None])[0]
+            open_[i] = between[mine & away]
+            is_between[i] = len(open_[i]) > 0
+        slack = self.encoder.blocks[j].slack
+        within = [
+            int(((v >= low[i] - slack) & (v <= high[i] + slack)).sum()) for i, v in enumerate(open_)
+        ]
+        leaves = self._n_allowed(j, own[:, 0], low, high) > within
+        return _Open(open_, is_between, leaves & ~given)
+
+    def _n_allowed(self, j: int, own: Array, low: Array, high: Array) -> Array:
+        """Return (n,) how many values other than its own number j may take from low to high.
+
+        Infinity: the number has no smallest step.
+        """
+        decimals, block = self.encoder.schema.features[j].decimals, self.encoder.blocks[j]
+        counts = np.zeros(len(own))
+        for i in np.flatnonzero(low <= high):
+            x, ends = own[i], (low[i], high[i])
+            if decimals is None:
+                is_one = ends[1] - ends[0] <= TOLERANCE
+                counts[i] = float(not abs(x - ends[0]) <= TOLERANCE) if is_one else np.inf
+                continue
+            value, *limits = (block.low + place * block.span for place in (x, *ends))
+            first, last = whole_ends(block, limits[0], limits[1], decimals)
+            is_mine = first <= value <= last and abs(value - round(value, decimals)) <= block.slack
+            counts[i] = round((last - first) * 10**decimals) + 1 - is_mine
+        return counts
 
     def _between(self, j: int, low: float, high: float) -> Array:
         """Return both ends and some values in between, with the decimals of the schema."""
@@ -272,18 +322,16 @@ class Enumeration:
             values = (whole - block.low) / block.span
         return np.unique(values)
 
-    def _singles(self, rules: RuleBook, people: np.ndarray) -> Iterator[tuple[Moves, bool]]:
-        """Yield the single changes of each person, and whether they cover all values."""
-        open_ = [self._open(rules, people, j) for j in range(len(self.observed.values))]
-        some_between = np.any([between for _, between in open_], axis=0)
+    def _singles(self, people: np.ndarray, tried: list[list[Array]]) -> Iterator[Moves]:
+        """Yield the single changes of each person; `tried`: values by feature, then by person."""
         for place, person in enumerate(people):
-            values = [theirs[place] for theirs, _ in open_]
+            values = [theirs[place] for theirs in tried]
             feature = np.repeat(np.arange(len(values)), [len(v) for v in values])
             value = np.concatenate(values)
             moves = Moves(np.c_[feature, feature], np.c_[value, value], np.zeros(len(value)))
             x, rows = self.F[person], moves.rows(self.F[person])
             price = self.cost(*(self.encoder.from_features(f) for f in (x[None], rows)))
-            yield Moves(moves.feature, moves.value, np.asarray(price)), not some_between[place]
+            yield Moves(moves.feature, moves.value, np.asarray(price))
 
     def _accepted(self, rules: RuleBook, batch: list[_PersonMoves]) -> list[EnumerationResult]:
         """Return the accepted changes of each person; h scores the whole batch at once."""
@@ -302,7 +350,9 @@ class Enumeration:
             best = _cheapest_of_each_kind(mine)
             rows = best.rows(self.F[each.person])
             found.append(
-                EnumerationResult(rows, best.cost, len(each.moves), each.most, each.is_all)
+                EnumerationResult(
+                    rows, best.cost, len(each.moves), each.most, each.is_all, each.observed
+                )
             )
         return found
 

@@ -87,9 +87,10 @@ def evidence(found: EnumerationResult, draws: int = 0) -> Evidence:
     """Return what an enumeration tried, as the evidence of a plan.
 
     >>> evidence(EnumerationResult(np.zeros((0, 2)), np.zeros(0), 40, 20, True), draws=64)
-    Evidence(proven=True, asked=40, most=20, draws=64)
+    Evidence(proven=True, asked=40, most=20, draws=64, observed=0)
     """
-    return Evidence(found.is_all, found.asked, found.most, draws)
+    observed = found.observed if found.is_all else 0
+    return Evidence(found.is_all, found.asked, found.most, draws, observed)
 
 
 class PlanChecker:

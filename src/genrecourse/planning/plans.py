@@ -149,19 +149,60 @@ class Change:
 class Evidence:
     """How much was tried before a statement such as "no plan" (`enumeration`).
 
+    "Proven" is said without more only if every value that the rules allow was tried: categories,
+    listed values, and whole numbers that all occur in the training rows. Otherwise it is proven
+    over the values that occur there, and `observed` says how many these are.
+
     >>> Evidence(proven=True, asked=1200, most=30, draws=64).to_dict()
-    {'said': 'proven', 'asked': 1200, 'values': 30, 'draws': 64}
+    {'said': 'proven', 'asked': 1200, 'values': 30, 'draws': 64, 'observed': 0}
+    >>> print(Evidence(proven=True, asked=1200, most=30, draws=64, observed=41).to_text())
+    Proven over the 41 values that occur in the data, for up to two changes: ...
     """
 
-    proven: bool  # all changes of one and of two features to values of the training rows were tried
+    proven: bool  # all changes of one and of two features to the values in question were tried
     asked: int  # number of changes that h scored
     most: int  # values per feature in changes of two features, at most; 0: no pairs were tried
     draws: int = 0  # number of candidates that the method itself tried
+    # values of the training rows that were tried of numbers to which the rules allow other values,
+    # too; 0: every value that the rules allow was tried
+    observed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         said = "proven" if self.proven else "searched"
-        return {"said": said, "asked": self.asked, "values": self.most, "draws": self.draws}
+        return {
+            "said": said,
+            "asked": self.asked,
+            "values": self.most,
+            "draws": self.draws,
+            "observed": self.observed,
+        }
+
+    def to_text(self, language: Wording | None = None) -> str:
+        """Return what was tried, as sentences."""
+        words = language or english()
+        name = "searched" if self.most == 0 else "grid"
+        if self.proven:
+            name = "proven_observed" if self.observed else "proven"
+        return words(
+            f"evidence.{name}",
+            asked=words.number(f"{self.asked:,}"),
+            most=self.most,
+            draws=words.number(f"{self.draws:,}"),
+            occurring=self._occurring(words),
+        )
+
+    def cheapest_text(self, language: Wording | None = None) -> str:
+        """Return that no change of one or two features costs less, and on what this rests."""
+        words = language or english()
+        name = "cheapest_on_grid"
+        if self.proven:
+            name = "cheapest_observed" if self.observed else "cheapest"
+        return words(f"plan.{name}", most=self.most, occurring=self._occurring(words))
+
+    def _occurring(self, words: Wording) -> str:
+        number = words.number(f"{self.observed:,}")
+        return words("evidence.value" if self.observed == 1 else "evidence.values", n=number)
 
 
 @dataclass(frozen=True)
@@ -324,19 +365,7 @@ class Plan:
         sentence = words(name, code=code)
         if code == "nothing-may-change":  # then there was nothing to try
             return sentence
-        return f"{sentence} {self._evidence}" if self.evidence else sentence
-
-    @property
-    def _evidence(self) -> str:
-        assert self.evidence is not None
-        name = "evidence.searched" if self.evidence.most == 0 else "evidence.grid"
-        name = "evidence.proven" if self.evidence.proven else name
-        return self.language(
-            name,
-            asked=self._count(self.evidence.asked),
-            most=self.evidence.most,
-            draws=self._count(self.evidence.draws),
-        )
+        return f"{sentence} {self.evidence.to_text(words)}" if self.evidence else sentence
 
     @property
     def blocking_rules_shown(self) -> tuple[BlockingRule, ...]:
@@ -352,9 +381,6 @@ class Plan:
         if self.blocking_rules_shown:
             return self.blocking_rules_shown[0].to_text()
         return self.language("evidence.fixed") if self.blocking_rules else ""
-
-    def _count(self, n: int) -> str:
-        return self.language.number(f"{n:,}")
 
     @property
     def facts(self) -> str:
@@ -374,8 +400,7 @@ class Plan:
             likelihood = words.number(f"{self.log_likelihood:.1f}")
             parts.append(words("plan.likelihood", likelihood=likelihood))
         if self.cheapest is not None:
-            name = "plan.cheapest" if self.cheapest.proven else "plan.cheapest_on_grid"
-            parts.append(words(name, most=self.cheapest.most))
+            parts.append(self.cheapest.cheapest_text(words))
         return ", ".join(parts)
 
     @property
@@ -794,7 +819,10 @@ def _read_change(data: dict[str, Any], words: Wording) -> Change:
 def _read_evidence(data: dict[str, Any] | None) -> Evidence | None:
     if data is None:
         return None
-    return Evidence(data["said"] == "proven", data["asked"], data["values"], data["draws"])
+    # earlier plans do not say over which values something was proven: claim no proof for these
+    proven = data["said"] == "proven" and "observed" in data
+    asked, most, draws = data["asked"], data["values"], data["draws"]
+    return Evidence(proven, asked, most, draws, data.get("observed", 0))
 
 
 # ---- words ----------------------------------------------------------------------------------
