@@ -22,12 +22,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from genrecourse.model.settings import COUNT, RATE, STEPS, WIDTH, Allowed
 from genrecourse.model.training import TrainingPlan, train
 
 if TYPE_CHECKING:
@@ -53,6 +54,13 @@ class DenoiserConfig:
     steps: int = 5000
     batch_size: int = 256
     lr: float = 2e-3
+
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "width": WIDTH,
+        "steps": STEPS,
+        "batch_size": COUNT,
+        "lr": RATE,
+    }
 
 
 # ---- the denoiser -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from genrecourse.methods._gradient_search import chunks
 from genrecourse.model.artifact import fill
+from genrecourse.model.settings import COUNT, DECAY, RATE, STEPS, WEIGHT, WIDTH, Allowed, Several
 from genrecourse.model.training import TrainingPlan, TrainingReport, train
 
 if TYPE_CHECKING:
@@ -50,6 +51,17 @@ class VAEConfig:
     weight_decay: float = 1e-6
     # final weight of the divergence from the prior; it rises from 0, so that all latents are used
     kl_weight: float = 0.3
+
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "hidden": Several(WIDTH),
+        "n_latent": WIDTH,
+        "epochs": STEPS,
+        "max_steps": STEPS,
+        "batch_size": COUNT,
+        "lr": RATE,
+        "weight_decay": DECAY,
+        "kl_weight": WEIGHT,
+    }
 
     def n_steps(self, n_rows: int) -> int:
         """Return the number of batches."""

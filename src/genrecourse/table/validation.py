@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from genrecourse.errors import UserError, did_you_mean
+from genrecourse.errors import UserError, did_you_mean, shown
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -51,7 +51,7 @@ def _sentence(error: ValidationError, model: type[BaseModel], unknown_key_hint: 
         return message
     if first["type"] == "missing":
         return f"'{'.'.join(place)}' is missing"
-    seen = "" if first["type"] == "value_error" else f" is {first['input']!r}"
+    seen = "" if first["type"] == "value_error" else f" is {shown(first['input'])}"
     return f"'{'.'.join(place)}'{seen}: {message}"
 
 
