@@ -524,7 +524,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "rules": ({"rules": {"locks": ["debt"]}}, "'locks' (did you mean 'lock'?)"),
     "rules of another kind": ({"rules": 3}, "int"),
     "a feature": ({"rules": {"lock": ["dept"]}}, "'dept'"),
-    "n": ({"n": 0}, "n is 0; it must be a whole number from 1 on"),
+    "n": ({"n": 0}, "n is 0; it must be a whole number from 1 to 100"),
     "delta alone": ({"delta": 0.2}, "delta is 0.2, but no promise is asked for"),
     "promise": ({"promise": 1.5}, "1.5"),
     "language": ({"language": "xx"}, "no wording 'xx'"),

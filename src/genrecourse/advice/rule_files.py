@@ -19,6 +19,7 @@ def read_rules_file(path: str | os.PathLike[str]) -> PersonalRules:
     """Return the rules in a .json or .toml file; docs/requests.md shows both.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "rules.toml").write_text("max_changes = 2")
     ...     read_rules_file(Path(folder, "rules.toml")).default.max_changes
