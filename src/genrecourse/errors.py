@@ -5,6 +5,7 @@ A message says what is wrong, which value was seen, and what to do.
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 
 # front ends that call `fit` for a user: a warning may name a line of theirs
 CALLERS = ("apps", "advice", "auditing", "reports", "evaluation")
+_UNPRINTABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of characters
 SHOWN = 80  # characters of a value in a message
 LONG_BITS = 256  # of a whole number that is not written out in a message
 
@@ -27,7 +29,13 @@ class UserError(ValueError):
         Traceback (most recent call last):
         ...
         genrecourse.errors.UserError: no data set 'germn' (did you mean 'german'?); ...
+        >>> str(UserError("no column 'in\\x00come'")).isprintable()
+        True
     """
+
+    def __init__(self, text: str = ""):
+        # what nobody can print, or write to a file, is shown as Python writes it
+        super().__init__(_UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], text))
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

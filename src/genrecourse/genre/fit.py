@@ -623,7 +623,7 @@ def make_density(
     seen = torch.as_tensor(problem.protected.hide(rows.F))
     knots = make_knots(seen, torch.as_tensor(is_number), n_levels)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.random_state)
+        torch.manual_seed(int(settings.random_state))
         net = RecourseNet(
             settings.net, knots, torch.as_tensor(decoded), bins.n_choices, lam=settings.lam
         )
@@ -656,7 +656,7 @@ def train_density(
     2
     """
     seed, training = settings.random_state, settings.training
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     fixed = np.random.default_rng([seed, 2])
     held_pair = _shown(problem, watched(np.arange(len(watched))[:WATCHED], fixed))
 
@@ -664,7 +664,7 @@ def train_density(
         return density.loss(pair[0], pair[1], generator, *pair[2:])
 
     def held_out() -> float:  # only called if somebody is held out
-        return float(loss(held_pair, torch.Generator().manual_seed(seed)))
+        return float(loss(held_pair, torch.Generator().manual_seed(int(seed))))
 
     report = train(
         density.net,

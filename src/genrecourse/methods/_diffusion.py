@@ -106,9 +106,9 @@ class Denoiser(nn.Module):
 def fit_denoiser(x: Tensor, config: DenoiserConfig, seed: int, progress: bool) -> Denoiser:
     """Return a denoiser fitted on x (n, L), with mean 0 and standard deviation SIGMA_DATA."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(int(seed))
         denoiser = Denoiser(x.shape[1], config.width)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
 
     def batches() -> Iterator[Tensor]:
         while True:

@@ -208,9 +208,9 @@ def fit_vae(
 ) -> TokenVAE:
     codes, values = tokens
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(int(seed))
         vae = TokenVAE(tokeniser.n_codes, tokeniser.is_number, config)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
 
     def batches() -> Iterator[tuple[Tensor, float]]:
         for beta in annealed(config):

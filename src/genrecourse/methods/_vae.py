@@ -206,7 +206,7 @@ def fit_vae(
     tensors: the arguments of its loss, one row per training row.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(random_state)
+        torch.manual_seed(int(random_state))
         vae = _make(problem, make, config)
     report = _train(vae, tensors, config, random_state)
     return vae, {"seconds": {"vae": round(report.seconds, 3)}, "steps": report.steps}
@@ -232,12 +232,12 @@ def _train(
     vae: nn.Module, tensors: tuple[Tensor, ...], config: VAEConfig, seed: int
 ) -> TrainingReport:
     n = len(tensors[0])
-    order = torch.Generator().manual_seed(seed)
-    noise = torch.Generator().manual_seed(seed + 1)
+    order = torch.Generator().manual_seed(int(seed))
+    noise = torch.Generator().manual_seed(int(seed + 1))
 
     def batches() -> Iterator[Tensor]:
         while True:
-            yield from torch.randperm(n, generator=order).split(config.batch_size)
+            yield from torch.randperm(n, generator=order).split(int(config.batch_size))
 
     plan = TrainingPlan(
         steps=config.n_steps(n), lr=config.lr, weight_decay=config.weight_decay, eval_every=0

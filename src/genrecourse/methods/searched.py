@@ -13,9 +13,20 @@ from genrecourse.methods import METHODS
 from genrecourse.methods.abilities import HasCandidates
 from genrecourse.methods.base import Method, rows_shown_to, shown_to, with_configs
 from genrecourse.model.artifact import under, within
-from genrecourse.model.settings import DRAWS, NOTHING, SAFETY, Allowed, Choice, Kind, Or, fault_in
+from genrecourse.model.settings import (
+    DRAWS,
+    NOTHING,
+    SAFETY,
+    Allowed,
+    Choice,
+    Kind,
+    Or,
+    check_size,
+    fault_in,
+)
 from genrecourse.planning.proposer import Proposals
 from genrecourse.table.encoding import unchanged
+from genrecourse.table.limits import DRAWS_AT_ONCE
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.verifier import Verifier
 
@@ -190,6 +201,7 @@ class Searched(Method):
 
     def _candidates(self, Z: Array, noise: KeyedNoise, rules: RuleBook | None) -> Scored:
         """Return the base's candidates within the rules."""
+        check_size(type(self).__name__, len(Z), self.n_candidates, "draws", DRAWS_AT_ONCE)
         base, encoder = self.base_, self.problem_.encoder
         if isinstance(base, HasCandidates):
             Z_plus = base.candidates(shown_to(base, Z), noise, self.n_candidates, rules)

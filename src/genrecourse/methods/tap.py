@@ -128,7 +128,7 @@ class TAP(GradientMethod):
                 "favourable; the verifier needs training rows with both outcomes"
             )
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.random_state)
+            torch.manual_seed(int(self.random_state))
             self.pair_verifier_ = MLP(2 * rows.Z.shape[1], HIDDEN)
 
         def loss(batch: tuple[Tensor, Tensor]) -> Tensor:

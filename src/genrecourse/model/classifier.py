@@ -376,7 +376,7 @@ def fit_mlp(
     share = float(label.mean())
     weight = torch.where(target > 0, 0.5 / share, 0.5 / (1 - share)) if config.balanced else None
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(int(seed))
         model = MLP(encoder.width, config.hidden)
     first = next(layer for layer in model.layers if isinstance(layer, nn.Linear))
     for feature, block in zip(schema, encoder.blocks, strict=True):
@@ -399,6 +399,6 @@ def fit_mlp(
 
 def _epochs(n: int, batch_size: int, seed: int) -> Any:
     """Yield batches of shuffled row numbers, epoch after epoch, without end."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     while True:
-        yield from torch.randperm(n, generator=generator).split(batch_size)
+        yield from torch.randperm(n, generator=generator).split(int(batch_size))

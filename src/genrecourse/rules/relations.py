@@ -286,6 +286,7 @@ class _RelationParser:
         return False
 
     def _error(self, problem: str) -> UserError:
+        problem = problem if len(problem) <= 800 else f"{problem[:800]}..."
         return UserError(
             f"the rule {shown(self.text, 300)}: {problem}. Write for example 'a <= b' or "
             "'if a = level then b = level or level', with names as in the schema"

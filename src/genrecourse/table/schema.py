@@ -23,7 +23,6 @@ from genrecourse.table.text_files import (
     from_json,
     path_of,
     read_text,
-    text_problem,
     write_text,
 )
 from genrecourse.table.validation import validated
@@ -82,24 +81,14 @@ class Feature(BaseModel):
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
-        problem = self._text_problem()
         if self.kind == "category":
-            problem = problem or self._category_problem()
+            problem = self._category_problem()
         else:
-            problem = problem or self._number_problem()
+            problem = self._number_problem()
         problem = problem or self._role_problem()
         if problem:
             raise ValueError(problem)
         return self
-
-    def _text_problem(self) -> str:
-        """Return why a name or a level could be neither shown nor stored."""
-        texts = (self.name, self.unit, self.wording, *self.one_hot, *self.categories)
-        for text in texts:
-            problem = text_problem(text) if isinstance(text, str) else ""
-            if problem:
-                return f"{shown(text)} {problem}; write it differently"
-        return ""
 
     def _category_problem(self) -> str:
         if not self.categories:
@@ -415,7 +404,7 @@ class Schema(BaseModel):
     @classmethod
     def from_json(cls, text: str) -> Schema:
         """Return the schema in a JSON text. Raises UserError with one sentence if it is wrong."""
-        return validated(cls, from_json(text, "the schema"), "schema")
+        return cls._from_json(text, "the schema")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the schema to a JSON file."""
@@ -424,7 +413,12 @@ class Schema(BaseModel):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
         """Return the schema in a JSON file."""
-        return cls.from_json(read_text(path_of(path, "the schema"), "the schema "))
+        file = path_of(path, "the schema")
+        return cls._from_json(read_text(file, "the schema "), f"the schema {file}")
+
+    @classmethod
+    def _from_json(cls, text: str, where: str) -> Schema:
+        return validated(cls, from_json(text, where), where)
 
     # ---- lint -------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ cannot be read, a text that is not JSON. A file is written completely or not at 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -190,4 +191,5 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
         odd = error.object[error.start : error.start + 1]
         raise UserError(f"cannot write {path}: UTF-8 has no character {odd!r}") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
