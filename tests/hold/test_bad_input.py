@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from genrecourse import GenRe, load
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, amount
 from genrecourse.genre.model import NetConfig
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import Training
 from genrecourse.model.settings import Number, Record, allowed_in, fault_in
+from genrecourse.table import limits
 from tests.hold.cases import COUNTS, OUTCOMES, TABLE, Case, World, counted, every_case, score
 
 KINDS = json.loads(COUNTS.read_text())
@@ -66,6 +67,13 @@ def test_bad_input_is_one_sentence(kind: str, cases: list[Case]) -> None:
 def test_the_counts_are_those_that_are_committed(cases: list[Case]) -> None:
     assert counted(cases) == KINDS, "run python -m tests.hold.cases"
     assert sum(KINDS.values()) > 2000
+
+
+def test_the_page_states_every_limit() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "limits.md").read_text()
+    stated = {name: value for name, value in vars(limits).items() if name.isupper()}
+    lacking = [name for name, value in stated.items() if f"{amount(value)} (`{name}`)" not in page]
+    assert not lacking
 
 
 # ---- what is right stays right ----------------------------------------------------------------
