@@ -68,6 +68,19 @@ def shown(value: object, most: int = SHOWN) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
+def text_problem(text: str) -> str:
+    """Return why a text can be neither a name nor a path; "" if it can.
+
+    >>> text_problem("age"), text_problem("a" + chr(0))
+    ('', 'holds the character NUL')
+    """
+    found = _UNPRINTABLE.search(text)
+    if found is None:
+        return ""
+    is_nul = found[0] == "\0"
+    return f"holds {'the character NUL' if is_nul else 'half of a character (a surrogate)'}"
+
+
 def digits_in(value: int) -> int:
     """Return how many digits a whole number has; Python writes out at most 4,300.
 

@@ -551,8 +551,8 @@ def test_rules_from_files() -> None:
     assert read_rules_file("rules.toml") == read_rules_file(Path("rules.json"))
     for name, text, message in (
         ("rules.yaml", "", "should end in .json or .toml"),
-        ("bad.json", "{", "bad.json: not JSON"),
-        ("bad.toml", "[", "bad.toml: not TOML"),
+        ("bad.json", "{", "bad.json is not JSON"),
+        ("bad.toml", "[", "bad.toml is not TOML"),
         ("odd.toml", 'locks = ["debt"]', "odd.toml: "),
     ):
         Path(name).write_text(text)

@@ -10,17 +10,14 @@ import contextlib
 import errno
 import json
 import os
-import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from genrecourse.errors import UserError, shown
+from genrecourse.errors import UserError, shown, text_problem
 from genrecourse.table.limits import NESTED
-
-_ODD = re.compile("[\0\ud800-\udfff]")
 
 # ---- paths -----------------------------------------------------------------------------------
 
@@ -53,19 +50,6 @@ def path_of(given: Any, what: str) -> Path:
         if error.errno == errno.ENAMETOOLONG:
             raise UserError(f"{where}; it is too long for this system, so shorten it") from None
     return Path(text)
-
-
-def text_problem(text: str) -> str:
-    """Return why a text can be neither a name nor a path; "" if it can.
-
-    >>> text_problem("age"), text_problem("a" + chr(0))
-    ('', 'holds the character NUL')
-    """
-    found = _ODD.search(text)
-    if found is None:
-        return ""
-    is_nul = found[0] == "\0"
-    return f"holds {'the character NUL' if is_nul else 'half of a character (a surrogate)'}"
 
 
 # ---- reading ---------------------------------------------------------------------------------

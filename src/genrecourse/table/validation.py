@@ -7,9 +7,8 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from genrecourse.errors import UserError, did_you_mean, shown
+from genrecourse.errors import UserError, did_you_mean, shown, text_problem
 from genrecourse.table.limits import NESTED
-from genrecourse.table.text_files import text_problem
 
 M = TypeVar("M", bound=BaseModel)
 
