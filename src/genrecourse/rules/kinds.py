@@ -280,7 +280,7 @@ class Allowed(FeatureKind):
                 levels = list(feature.categories)
                 raise UserError(f"{given}, which is none of its levels {levels}")
             return float(level)
-        if not is_number(value):
+        if isinstance(value, str | bool) or not is_number(value):
             raise UserError(f"{given}; the feature is a number, so give numbers")
         decimals = feature.decimals
         if decimals is not None and abs(round(value, decimals) - value) > block.slack * block.span:
