@@ -20,7 +20,7 @@ import pandas as pd
 from genrecourse import Classifier, NearestNeighbour, Policy, Schema, load_dataset
 from genrecourse.planning.letter_form import Letter
 from genrecourse.planning.plans import Plan
-from genrecourse.table.table_files import write_text
+from genrecourse.table.text_files import write_text
 
 ROOT = Path(__file__).parents[1]
 DATE = datetime.date(2026, 11, 18)

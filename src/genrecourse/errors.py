@@ -5,6 +5,7 @@ A message says what is wrong, which value was seen, and what to do.
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,9 @@ from pathlib import Path
 
 # front ends that call `fit` for a user: a warning may name a line of theirs
 CALLERS = ("apps", "advice", "auditing", "reports", "evaluation")
+_UNPRINTABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of characters
+SHOWN = 80  # characters of a value in a message
+LONG_BITS = 256  # of a whole number that is not written out in a message
 
 
 class UserError(ValueError):
@@ -25,7 +29,13 @@ class UserError(ValueError):
         Traceback (most recent call last):
         ...
         genrecourse.errors.UserError: no data set 'germn' (did you mean 'german'?); ...
+        >>> str(UserError("no column 'in\\x00come'")).isprintable()
+        True
     """
+
+    def __init__(self, text: str = ""):
+        # what nobody can print, or write to a file, is shown as Python writes it
+        super().__init__(_UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], text))
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -40,6 +50,46 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     by_case = {str(each).casefold(): each for each in known}  # 'AGE' is close to 'age'
     close = get_close_matches(str(name).casefold(), by_case, n=1)
     return f" (did you mean '{by_case[close[0]]}'?)" if close else ""
+
+
+def shown(value: object, most: int = SHOWN) -> str:
+    """Return a value that was given as people type it: on one line, of at most `most` characters.
+
+    Examples:
+        >>> shown("any"), shown(10**5000), len(shown("x" * 1000))
+        ("'any'", 'a whole number of 5,001 digits', 80)
+    """
+    if isinstance(value, int) and value.bit_length() > LONG_BITS:
+        return f"a whole number of {digits_in(value):,} digits"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # nested too deeply, or an object that cannot show itself
+        text = f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def text_problem(text: str) -> str:
+    """Return why a text can be neither a name nor a path; "" if it can.
+
+    >>> text_problem("age"), text_problem("a" + chr(0))
+    ('', 'holds the character NUL')
+    """
+    found = _UNPRINTABLE.search(text)
+    if found is None:
+        return ""
+    is_nul = found[0] == "\0"
+    return f"holds {'the character NUL' if is_nul else 'half of a character (a surrogate)'}"
+
+
+def digits_in(value: int) -> int:
+    """Return how many digits a whole number has; Python writes out at most 4,300.
+
+    >>> digits_in(10**5000 - 1), digits_in(-7)
+    (5000, 1)
+    """
+    size = abs(value)
+    digits = int(size.bit_length() * 0.30102999566398120)  # log10(2): the number itself or one less
+    return digits + (size >= 10**digits)
 
 
 class StillRejected(UserWarning):

@@ -524,7 +524,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "rules": ({"rules": {"locks": ["debt"]}}, "'locks' (did you mean 'lock'?)"),
     "rules of another kind": ({"rules": 3}, "int"),
     "a feature": ({"rules": {"lock": ["dept"]}}, "'dept'"),
-    "n": ({"n": 0}, "n is 0; it must be a whole number from 1 on"),
+    "n": ({"n": 0}, "n is 0; it must be a whole number from 1 to 100"),
     "delta alone": ({"delta": 0.2}, "delta is 0.2, but no promise is asked for"),
     "promise": ({"promise": 1.5}, "1.5"),
     "language": ({"language": "xx"}, "no wording 'xx'"),
@@ -551,8 +551,8 @@ def test_rules_from_files() -> None:
     assert read_rules_file("rules.toml") == read_rules_file(Path("rules.json"))
     for name, text, message in (
         ("rules.yaml", "", "should end in .json or .toml"),
-        ("bad.json", "{", "bad.json: not JSON"),
-        ("bad.toml", "[", "bad.toml: not TOML"),
+        ("bad.json", "{", "bad.json is not JSON"),
+        ("bad.toml", "[", "bad.toml is not TOML"),
         ("odd.toml", 'locks = ["debt"]', "odd.toml: "),
     ):
         Path(name).write_text(text)

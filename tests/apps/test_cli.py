@@ -273,7 +273,7 @@ def test_rules_and_promises_from_the_command_line(model: Path) -> None:
     assert "cannot-promise" in set(pd.read_csv("promised.csv")["reason_code"])
     for text, said in (
         ('{"lock": ["wage"]}', "'wage'"),
-        ("{", "rules.json: not JSON"),
+        ("{", "rules.json is not JSON"),
         ('{"people": {"99": {"lock": ["income"]}}}', "has rules for the row '99', but the table"),
         ('{"locks": ["income"]}', "rules.json: "),
     ):

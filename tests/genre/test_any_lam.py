@@ -128,8 +128,8 @@ def test_sample_draws_and_plans_take_the_options_too(example: Example, any_lam: 
         ({"lam": float("nan")}, "lam is nan"),
         ({"lam": "any"}, "lam is 'any'"),
         ({"temperature": 0.0}, r"temperature is 0\.0; it must be a number above 0"),
-        ({"sigma": -0.1}, "sigma is -0.1; it must be a number from 0 on"),
-        ({"n_draws": 0}, "n_draws is 0; it must be a whole number from 1 on"),
+        ({"sigma": -0.1}, "sigma is -0.1; it must be a number from 0 to"),
+        ({"n_draws": 0}, "n_draws is 0; it must be a whole number from 1 to"),
         ({"n_draws": 2.5}, "n_draws is 2.5"),
         ({"n_draws": True}, "n_draws is True"),
         (
@@ -151,7 +151,7 @@ def test_other_verbs_refuse_it_by_their_own_name(example: Example, any_lam: GenR
     people = example.people
     with pytest.raises(UserError, match=r"GenRe\.sample: lam is 20"):
         any_lam.sample(people, 2, lam=20)
-    with pytest.raises(UserError, match=r"GenRe\.sample: n_draws is 0"):
+    with pytest.raises(UserError, match=r"GenRe\.sample: n is 0"):
         any_lam.sample(people, 0)
     with pytest.raises(UserError, match=r"GenRe\.draws: sigma is -1"):
         any_lam.draws(people, sigma=-1)

@@ -76,6 +76,14 @@ class Swallows(Base):
         super().__init__(classifier, schema, random_state=anything.get("random_state", 0))
 
 
+class SaysNothing(Base):
+    def __init__(
+        self, classifier: Any = None, schema: Any = None, *, alpha: Any = 1, random_state: int = 0
+    ):
+        super().__init__(classifier, schema, random_state=random_state)
+        self.alpha = alpha
+
+
 class CloneIsItself(Base):
     def __sklearn_clone__(self) -> CloneIsItself:
         return self
@@ -289,6 +297,8 @@ SPOILT = [
     (Converts, "init_only_stores"),
     (NoSeed, "parameters"),
     (Swallows, "unknown_parameter"),
+    (SaysNothing, "settings"),
+    (Crashes, "settings"),
     (CloneIsItself, "clone"),
     (ReturnsNothing, "fit_returns_self"),
     (SpoilsX, "fit_leaves_arguments"),

@@ -417,7 +417,7 @@ def test_lam_can_be_asked_at_each_request(name: str) -> None:
     prices = [method.assess(x, method.recourse(x, lam=lam))["cost"].mean() for lam in (0.01, 1, 3)]
     assert prices == sorted(prices, reverse=True)
     assert prices[0] > prices[2] + 0.02
-    with pytest.raises(UserError, match=r"lam is -1; it must be a number from 0 on"):
+    with pytest.raises(UserError, match=r"lam is -1; it must be a number from 0 to"):
         method.recourse(x, lam=-1)
 
 

@@ -638,6 +638,6 @@ def test_methods_without_a_verifier_refuse_to_undo(example: Example) -> None:
     nearest = NearestNeighbour(Classifier(example_score), example.schema).fit(example.X, example.y)
     with pytest.raises(UserError, match="fewest_changes needs a verifier"):
         nearest.plans(example.people, fewest_changes=True)
-    with pytest.raises(UserError, match="n is 0; it must be a whole number from 1 on"):
+    with pytest.raises(UserError, match="n is 0; it must be a whole number from 1 to 100"):
         nearest.plans(example.people, n=0)
     assert any(plan.alternatives for plan in nearest.plans(example.people, n=3))

@@ -25,6 +25,7 @@ from genrecourse.model.classifier import Classifier
 from genrecourse.rules.policy import read_policy
 from genrecourse.table.schema import Schema, check_table, plain
 from genrecourse.table.table_files import read_table
+from genrecourse.table.text_files import path_of
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
@@ -132,7 +133,7 @@ def prepare(
         stated = (favourable, schema, immutable, cost, cutoff, score_range)
         names = ("favourable", "schema", "immutable", "cost", "cutoff", "score_range")
         _refuse_stated(dict(zip(names, stated, strict=True)))
-    given = Schema.load(Path(schema)) if isinstance(schema, str | os.PathLike) else schema
+    given = Schema.load(schema) if isinstance(schema, str | os.PathLike) else schema
     whole = _table(table, given)
     target = _target_name(target, known_policy)
     y = outcomes(whole, target)
@@ -230,7 +231,7 @@ def _table(table: pd.DataFrame | str | os.PathLike[str], schema: Schema | None) 
     if isinstance(table, pd.DataFrame):
         check_table(table)
         return table
-    return read_table(Path(table), schema)
+    return read_table(path_of(table, "the table"), schema)
 
 
 def _target_name(target: str | None, policy: Policy | None) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from genrecourse.errors import UserError
-from genrecourse.table.table_files import check_output, write_table, write_text
+from genrecourse.table.table_files import check_output, write_table
+from genrecourse.table.text_files import write_text
 
 if TYPE_CHECKING:
     from genrecourse.advice.request import PlanRequest

@@ -12,7 +12,7 @@ import pandas as pd
 from genrecourse.errors import UserError
 from genrecourse.model.classifier import Classifier
 from genrecourse.planning.plans import Plans
-from genrecourse.table.table_files import read_text
+from genrecourse.table.text_files import path_of, read_text
 
 if TYPE_CHECKING:
     from genrecourse.table.schema import Schema
@@ -60,7 +60,7 @@ def read_plans(path: str | os.PathLike[str], like: pd.DataFrame | None = None) -
     ...     [plan.status for plan in read_plans(Path(folder, "plans.json"))]
     ['ok', 'ok']
     """
-    path = Path(path)
+    path = path_of(path, "the plans")
     check_plans_name(path)
     return Plans.from_json(read_text(path), like=like, where=str(path))
 

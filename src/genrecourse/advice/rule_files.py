@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import os
-import tomllib
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
 from genrecourse.errors import UserError
 from genrecourse.rules.stated import PersonalRules, read_rules
-from genrecourse.table.table_files import read_text
+from genrecourse.table.text_files import from_json, from_toml, path_of, read_text
 
-READERS: dict[str, Any] = {".json": json.loads, ".toml": tomllib.loads}
+READERS: dict[str, Callable[[str, str], Any]] = {".json": from_json, ".toml": from_toml}
 
 
 def read_rules_file(path: str | os.PathLike[str]) -> PersonalRules:
     """Return the rules in a .json or .toml file; docs/requests.md shows both.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "rules.toml").write_text("max_changes = 2")
     ...     read_rules_file(Path(folder, "rules.toml")).default.max_changes
     2
     """
-    path = Path(path)
+    path = path_of(path, "the rules")
     kind = path.suffix.lower()
     if kind not in READERS:
         raise UserError(f"{path} should end in {' or '.join(READERS)}, which says what it is")
-    text = read_text(path)
+    data = READERS[kind](read_text(path), str(path))
     try:
-        return read_rules(READERS[kind](text))
+        return read_rules(data)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    except ValueError as error:  # of both readers
-        raise UserError(f"{path}: not {kind[1:].upper()}: {error}") from None
 
 
 def check_people(rules: PersonalRules, index: pd.Index) -> None:

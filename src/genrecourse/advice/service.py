@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -30,6 +29,7 @@ from genrecourse.planning.plans import Plan, Plans
 from genrecourse.rules.policy import Policy, read_policy
 from genrecourse.table.schema import Schema, check_table
 from genrecourse.table.table_files import read_table
+from genrecourse.table.text_files import path_of
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
@@ -114,7 +114,10 @@ class Service:
             check_table(source)
             X, where = source, "the table"
         else:
-            X, where = read_table(Path(source), self.schema).reset_index(drop=True), str(source)
+            X, where = (
+                read_table(path_of(source, "the table"), self.schema).reset_index(drop=True),
+                str(source),
+            )
         self.schema.check_columns(X, where)
         return X if all_columns else X[self.schema.columns]
 

@@ -15,6 +15,7 @@ from genrecourse.auditing.groups import EVERYONE
 from genrecourse.auditing.measures import CHANGE, NO_CAUSE
 from genrecourse.reports import plots
 from genrecourse.reports.html import bullets, document, header, notes, picture, section, table
+from genrecourse.table.text_files import path_of
 
 if TYPE_CHECKING:  # an audit makes its own page
     from genrecourse.auditing.result import Audit, Number
@@ -86,7 +87,7 @@ def write_image(audit: Audit, path: str | Path) -> None:
         for name in IMAGE
         if name in audit.metrics
     }
-    plots.save(plots.panels(draws, WIDTH, _height(audit) + 0.35), Path(path))
+    plots.save(plots.panels(draws, WIDTH, _height(audit) + 0.35), path_of(path, "the image"))
 
 
 # ---- the sections ---------------------------------------------------------------------------

@@ -30,11 +30,17 @@ import torch
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, shown
 from genrecourse.model.classifier import Classifier
+from genrecourse.model.settings import allowed_in
 from genrecourse.table.schema import Feature, Schema, plain
 
 STATUSES = ("already-accepted", "ok", "rule-broken", "not-accepted", "no-feasible-target")
+# no setting may be all of these; the largest ones are too large for a float, and to be written out
+ODD_VALUES: tuple[Any, ...] = (
+    *(None, True, -1, 0, 2, 0.5, -0.5, math.nan, math.inf, -math.inf, 10**400, 10**5000, 1j),
+    *("", "no such value", b"1", [], {}, (0,), {"no such": 1}, object()),
+)
 KINDS = ("immutable", "follows", "direction", "range", "step", "decimals", "category", "missing")
 
 
@@ -411,12 +417,12 @@ class Subject:
         if not a.equals(b):
             self.require(False, f"{complaint}; {_difference(a, b)}")
 
-    def refuses(self, act: Callable[[], Any], what: str) -> None:
-        """Raise a ContractError unless `act` raises a UserError."""
+    def refuses(self, act: Callable[[], Any], what: str) -> str:
+        """Return the message of the UserError of `act`. Raise a ContractError if there is none."""
         try:
             act()
-        except UserError:
-            return
+        except UserError as error:
+            return str(error)
         except Exception as error:
             raise ContractError(
                 f"{self.name}: {what} raises a {type(error).__name__} ({error}), not a UserError"
@@ -557,6 +563,28 @@ def _check_unknown_parameter(subject: Subject) -> None:
     except ValueError:
         return
     subject.require(False, "set_params accepts an unknown parameter")
+
+
+def _check_settings(subject: Subject) -> None:
+    """`allowed` says of every parameter what it may be, and `fit` refuses anything else, with the
+    name and the value, before it asks h."""
+    kind = type(subject.new())
+    allowed = allowed_in(kind)
+    for name in subject.new().get_params(deep=False):
+        subject.require(name in allowed, f"`allowed` does not say what '{name}' may be")
+        wrong = [value for value in ODD_VALUES if not allowed[name].has(value)]
+        if name == "classifier":  # `Classifier` looks at it
+            wrong = [5]
+        subject.require(wrong, f"`allowed` refuses no value of '{name}'")
+        for value in wrong:
+            method = subject.new().set_params(**{"classifier": _not_yet, name: value})
+            told = subject.refuses(partial(subject.fit, method), f"fit with {name}={shown(value)}")
+            named = name == "classifier" or (name in told and shown(value) in told)
+            subject.require(named, f"fit with {name}={shown(value)} says only: {told}")
+
+
+def _not_yet(X: pd.DataFrame) -> np.ndarray:
+    raise ContractError("fit asks h before it has looked at the settings")
 
 
 def _check_clone(subject: Subject) -> None:
@@ -993,6 +1021,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
         _check_init_only_stores,
         _check_parameters,
         _check_unknown_parameter,
+        _check_settings,
         _check_clone,
         _check_fit_returns_self,
         _check_fit_leaves_arguments,

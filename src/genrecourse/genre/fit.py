@@ -15,7 +15,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -29,6 +29,18 @@ from genrecourse.genre.distill import HELD_SOURCES, SOURCES, Lesson, reachable, 
 from genrecourse.genre.model import NetConfig, RecourseNet, make_knots
 from genrecourse.genre.pairs import Pairs, lost_by_cap, make_pairs
 from genrecourse.genre.targets import Targets, clean, make_targets
+from genrecourse.model.settings import (
+    COUNT,
+    DECAY,
+    NOTHING,
+    RATE,
+    STEPS,
+    Allowed,
+    Choice,
+    Number,
+    Or,
+    Several,
+)
 from genrecourse.model.training import TrainingPlan, train
 from genrecourse.trust.judge import CrossFittedJudge
 from genrecourse.trust.refine import refine
@@ -75,6 +87,23 @@ class Training:
     schedule: Literal["constant", "one-cycle"] = "one-cycle"
     held_out: float = 0.1  # share of the sources kept for the held-out loss and "auto"
     patience: int | None = 6
+
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "epochs": STEPS,
+        "bounds": Or(Several(STEPS, 2), NOTHING),
+        "steps": Or(STEPS, NOTHING),
+        "batch_size": COUNT,
+        "lr": RATE,
+        "weight_decay": DECAY,
+        "schedule": Choice(("constant", "one-cycle")),
+        "held_out": Number(0, 0.9),
+        "patience": Or(COUNT, NOTHING),
+    }
+
+    def conflict(self) -> str:
+        """Return which settings do not fit each other; "" if all do."""
+        low, high = self.bounds or (0, 0)
+        return "" if low <= high else f"bounds is {self.bounds}; give the smaller number first"
 
     def n_steps(self, n_sources: int) -> int:
         """Return the number of batches for this many sources."""
@@ -594,7 +623,7 @@ def make_density(
     seen = torch.as_tensor(problem.protected.hide(rows.F))
     knots = make_knots(seen, torch.as_tensor(is_number), n_levels)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.random_state)
+        torch.manual_seed(int(settings.random_state))
         net = RecourseNet(
             settings.net, knots, torch.as_tensor(decoded), bins.n_choices, lam=settings.lam
         )
@@ -627,7 +656,7 @@ def train_density(
     2
     """
     seed, training = settings.random_state, settings.training
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     fixed = np.random.default_rng([seed, 2])
     held_pair = _shown(problem, watched(np.arange(len(watched))[:WATCHED], fixed))
 
@@ -635,7 +664,7 @@ def train_density(
         return density.loss(pair[0], pair[1], generator, *pair[2:])
 
     def held_out() -> float:  # only called if somebody is held out
-        return float(loss(held_pair, torch.Generator().manual_seed(seed)))
+        return float(loss(held_pair, torch.Generator().manual_seed(int(seed))))
 
     report = train(
         density.net,

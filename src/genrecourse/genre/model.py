@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from genrecourse.genre.any_lam import LAM_RANGE
+from genrecourse.model.settings import FLAG, LAYERS, WIDTH, Allowed, Number, heads_conflict
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,20 @@ class NetConfig:
     decoder_layers: int = 2
     dropout: float = 0.0
     cost_in_logits: bool = True
+
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "width": WIDTH,
+        "heads": WIDTH,
+        "feedforward": WIDTH,
+        "encoder_layers": LAYERS,
+        "decoder_layers": LAYERS,
+        "dropout": Number(0, 1, below=True),
+        "cost_in_logits": FLAG,
+    }
+
+    def conflict(self) -> str:
+        """Return which sizes do not fit each other; "" if all do."""
+        return heads_conflict(self.width, self.heads)
 
 
 COMPACT = NetConfig()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -24,11 +24,23 @@ from genrecourse.genre.select import Effort, SelectRule, select
 from genrecourse.genre.targets import is_matched
 from genrecourse.methods._verified_method import VerifiedMethod
 from genrecourse.methods.base import long_frame, long_index
-from genrecourse.methods.request import check_request
+from genrecourse.methods.request import check_lam_asked
+from genrecourse.model.settings import (
+    DRAWS,
+    NOTHING,
+    POSITIVE,
+    WEIGHT,
+    Allowed,
+    Choice,
+    Or,
+    check_size,
+    check_values,
+)
 from genrecourse.planning.diversity import pick_diverse
 from genrecourse.planning.proposer import Proposals
 from genrecourse.rules.policy import rules_in_force
 from genrecourse.table.encoding import Array, unchanged
+from genrecourse.table.limits import DRAWS_AT_ONCE
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.score import Judged, Scored, expected_score, judge_candidates
 
@@ -90,6 +102,12 @@ class DensityMethod(VerifiedMethod):
         *("lam", "temperature", "sigma", "n_draws", "safety", "effort"),
         "rules",
     )
+    allowed_options: ClassVar[dict[str, Allowed]] = {
+        "temperature": POSITIVE,
+        "sigma": WEIGHT,
+        "n_draws": DRAWS,
+        "effort": Choice(get_args(Effort)),
+    }
     chosen: ClassVar[tuple[str, ...]] = ("gamma", "temperature", "margin")
 
     n_draws_: int
@@ -114,7 +132,7 @@ class DensityMethod(VerifiedMethod):
 
     def check_ready(self, verb: str, options: Mapping[str, Any]) -> None:
         super().check_ready(verb, options)
-        check_request(self._where(verb), options, self.density_.net.lam)
+        check_lam_asked(self._where(verb), options.get("lam"), self.density_.net.lam)
         if options.get("effort") == "search" and not self._can_search:
             raise UserError(
                 f"{self._where(verb)}: effort is 'search', but this model has no verifier to "
@@ -258,7 +276,7 @@ class DensityMethod(VerifiedMethod):
 
     def _n_drawn(self, n: int | None, request: RuleBook | None, effort: Effort) -> int:
         """Return how many draws a person gets; under a request they are particles, at least 64."""
-        if not n:
+        if n is None:
             many = self.is_distilled_ and effort == "search"
             n = max(self.n_draws_, SEARCH_DRAWS) if many else self.n_draws_
         return n if request is None else max(n, PARTICLES)
@@ -408,6 +426,7 @@ class DensityMethod(VerifiedMethod):
         request: the rules of each row; for people without rules, draw as if there were none.
         all_found: return all that the particles under a request found (`sample_constrained`).
         """
+        check_size(type(self).__name__, len(own), n, "draws", DRAWS_AT_ONCE)
         asked = {name: value for name, value in options.items() if value is not None}
         sigma = asked.get("sigma", self.sigma)
         how: dict[str, Any] = {
@@ -464,7 +483,8 @@ class DensityMethod(VerifiedMethod):
         rules (`genre/sample_constrained.py`); `draws` shows the effective sample size.
         """
         options: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
-        self.check_ready("sample", {**options, "n_draws": n})
+        self.check_ready("sample", options)
+        check_values(self._where("sample"), {"n": n}, {"n": DRAWS})
         people = self.problem_.read(X)
         request = self.problem_.compile(rules_in_force(self.policy_, rules), people)
         noise = KeyedNoise(self.random_state)
@@ -494,7 +514,8 @@ class DensityMethod(VerifiedMethod):
         R_theta would have drawn.
         """
         options: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
-        self.check_ready("draws", {**options, "n_draws": n})
+        self.check_ready("draws", options)
+        check_values(self._where("draws"), {"n": n}, {"n": Or(DRAWS, NOTHING)})
         problem, effort = self.problem_, self._effort({})
         people = problem.read(X)
         request = problem.compile(rules_in_force(self.policy_, rules), people)

@@ -22,12 +22,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from genrecourse.model.settings import COUNT, RATE, STEPS, WIDTH, Allowed
 from genrecourse.model.training import TrainingPlan, train
 
 if TYPE_CHECKING:
@@ -53,6 +54,13 @@ class DenoiserConfig:
     steps: int = 5000
     batch_size: int = 256
     lr: float = 2e-3
+
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "width": WIDTH,
+        "steps": STEPS,
+        "batch_size": COUNT,
+        "lr": RATE,
+    }
 
 
 # ---- the denoiser -----------------------------------------------------------------------------
@@ -98,9 +106,9 @@ class Denoiser(nn.Module):
 def fit_denoiser(x: Tensor, config: DenoiserConfig, seed: int, progress: bool) -> Denoiser:
     """Return a denoiser fitted on x (n, L), with mean 0 and standard deviation SIGMA_DATA."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(int(seed))
         denoiser = Denoiser(x.shape[1], config.width)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
 
     def batches() -> Iterator[Tensor]:
         while True:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,7 +23,7 @@ from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import SURELY, Optimizer, Rank, SearchResult, attempt
 from genrecourse.methods._vae import Make, VAEConfig, fit_vae, in_chunks, restore_vae
 from genrecourse.model.artifact import under, weights, within
-from genrecourse.model.settings import check_settings
+from genrecourse.model.settings import WEIGHT, Allowed
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import TrainingRows
@@ -36,6 +36,7 @@ class LatentDescent(GradientMethod):
 
     _records: ClassVar[dict[str, type[Any]]] = {"vae": VAEConfig}
     options: ClassVar[tuple[str, ...]] = ("lam",)
+    allowed_options: ClassVar[dict[str, Allowed]] = {"lam": WEIGHT}
     _optimizer: ClassVar[Optimizer] = "adam"
 
     lam: float
@@ -63,12 +64,6 @@ class LatentDescent(GradientMethod):
     # ---- fit ----------------------------------------------------------------------------------
 
     def _fit(self, rows: TrainingRows) -> None:
-        check_settings(
-            self._where("fit"),
-            above_zero={"lr": self.lr},
-            from_zero={"lam": self.lam},
-            counts={"steps": self.steps},
-        )
         super()._fit(rows)
         self.problem_.check_changeable(self._where("fit"))
         self.vae_, self.fit_report_ = fit_vae(
@@ -85,11 +80,6 @@ class LatentDescent(GradientMethod):
         self.vae_ = restore_vae(self.problem_, self._make(), self.vae, within("vae", arrays))
 
     # ---- recourse -----------------------------------------------------------------------------
-
-    def check_ready(self, verb: str, options: Mapping[str, Any]) -> None:
-        super().check_ready(verb, options)
-        if options.get("lam") is not None:
-            check_settings(self._where(verb), from_zero={"lam": options["lam"]})
 
     def _recourse(self, Z: Array, noise: KeyedNoise, *, lam: float | None = None) -> Array:
         lam = self.lam if lam is None else float(lam)

@@ -130,7 +130,7 @@ def _fit_stand_in(problem: Problem, rows: TrainingRows, random_state: int) -> St
         used = order
     Z, confidence = _with_mixtures(problem, rows.F[used], rows.confidence[used], rng)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(random_state)
+        torch.manual_seed(int(random_state))
         network = MLP(Z.shape[1], HIDDEN)
     inputs = torch.as_tensor(Z, dtype=torch.float32)
     target = torch.as_tensor(confidence, dtype=torch.float32)
@@ -165,6 +165,6 @@ def _with_mixtures(
 
 
 def _batches(n: int, seed: int) -> Iterator[Tensor]:
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     while True:
         yield from torch.randperm(n, generator=generator).split(BATCH)

@@ -8,9 +8,8 @@ that use it differ in how they use x.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -28,8 +27,8 @@ from genrecourse.methods._diffusion import (
 )
 from genrecourse.methods._tabsyn_vae import TabSynVAEConfig, Tokeniser, TokenVAE, fit_vae
 from genrecourse.methods.base import Method, TrainingRows
-from genrecourse.methods.request import check_weight
 from genrecourse.model.artifact import fill, under, weights, within
+from genrecourse.model.settings import WEIGHT, Allowed
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
 
 if TYPE_CHECKING:
@@ -151,6 +150,7 @@ class TabSynMethod(Method):
     _records: ClassVar[dict[str, type[Any]]] = {"vae": TabSynVAEConfig, "denoiser": DenoiserConfig}
 
     options: ClassVar[tuple[str, ...]] = ("lam",)
+    allowed_options: ClassVar[dict[str, Allowed]] = {"lam": WEIGHT}
 
     lam: float
     gamma: float
@@ -170,7 +170,6 @@ class TabSynMethod(Method):
         }
 
     def _fit_tabsyn(self, rows: TrainingRows) -> None:
-        self._check_settings()
         keep = rows.favourable & (rows.confidence > self.gamma)
         if not keep.any():
             raise UserError(
@@ -193,18 +192,6 @@ class TabSynMethod(Method):
             "seconds": {"tabsyn": round(time.perf_counter() - started, 3)},
         }
 
-    def _check_settings(self) -> None:
-        where = self._where("fit")
-        check_weight(where, self.lam)
-        check_count(where, "steps", self.steps)
-        if not (isinstance(self.churn, Real) and 0 <= self.churn <= 1):
-            raise UserError(f"{where}: churn is {self.churn!r}; it must be a number from 0 to 1")
-
-    def check_ready(self, verb: str, options: Mapping[str, Any]) -> None:
-        super().check_ready(verb, options)
-        if options.get("lam") is not None:
-            check_weight(self._where(verb), options["lam"])
-
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return {"report": self.fit_report_}, under("tabsyn", self.tabsyn_.arrays())
 
@@ -213,13 +200,6 @@ class TabSynMethod(Method):
         self.tabsyn_ = TabSyn.from_arrays(
             within("tabsyn", arrays), self.problem_.encoder, self.vae, self.denoiser
         )
-
-
-def check_count(where: str, name: str, value: Any) -> None:
-    """Raise a UserError unless the value is an integer from 1 on."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < 1:
-        raise UserError(f"{where}: {name} is {value!r}; it must be a whole number from 1 on")
 
 
 def reconstruction(tabsyn: TabSyn, F: Array) -> dict[str, float]:

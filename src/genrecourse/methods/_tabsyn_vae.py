@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -21,6 +21,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from genrecourse.genre.model import EncoderLayer, NetConfig
+from genrecourse.model.settings import (
+    COUNT,
+    LAYERS,
+    POSITIVE,
+    RATE,
+    STEPS,
+    WIDTH,
+    Allowed,
+    Number,
+    Several,
+    heads_conflict,
+)
 from genrecourse.model.training import TrainingPlan, train
 
 if TYPE_CHECKING:
@@ -46,6 +58,23 @@ class TabSynVAEConfig:
     lr: float = 3e-3
     beta: tuple[float, float] = (1e-2, 1e-5)  # first and last weight of the prior
     annealed: float = 0.6  # share of the steps until beta has its last value
+
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "latent": WIDTH,
+        "width": WIDTH,
+        "heads": WIDTH,
+        "feedforward": WIDTH,
+        "layers": LAYERS,
+        "steps": STEPS,
+        "batch_size": COUNT,
+        "lr": RATE,
+        "beta": Several(POSITIVE, 2),
+        "annealed": Number(0, 1, above=True),
+    }
+
+    def conflict(self) -> str:
+        """Return which sizes do not fit each other; "" if all do."""
+        return heads_conflict(self.width, self.heads)
 
 
 # ---- F <-> codes and values -------------------------------------------------------------------
@@ -179,9 +208,9 @@ def fit_vae(
 ) -> TokenVAE:
     codes, values = tokens
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(int(seed))
         vae = TokenVAE(tokeniser.n_codes, tokeniser.is_number, config)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
 
     def batches() -> Iterator[tuple[Tensor, float]]:
         for beta in annealed(config):

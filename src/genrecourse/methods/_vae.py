@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from genrecourse.methods._gradient_search import chunks
 from genrecourse.model.artifact import fill
+from genrecourse.model.settings import COUNT, DECAY, RATE, STEPS, WEIGHT, WIDTH, Allowed, Several
 from genrecourse.model.training import TrainingPlan, TrainingReport, train
 
 if TYPE_CHECKING:
@@ -50,6 +51,17 @@ class VAEConfig:
     weight_decay: float = 1e-6
     # final weight of the divergence from the prior; it rises from 0, so that all latents are used
     kl_weight: float = 0.3
+
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "hidden": Several(WIDTH),
+        "n_latent": WIDTH,
+        "epochs": STEPS,
+        "max_steps": STEPS,
+        "batch_size": COUNT,
+        "lr": RATE,
+        "weight_decay": DECAY,
+        "kl_weight": WEIGHT,
+    }
 
     def n_steps(self, n_rows: int) -> int:
         """Return the number of batches."""
@@ -194,7 +206,7 @@ def fit_vae(
     tensors: the arguments of its loss, one row per training row.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(random_state)
+        torch.manual_seed(int(random_state))
         vae = _make(problem, make, config)
     report = _train(vae, tensors, config, random_state)
     return vae, {"seconds": {"vae": round(report.seconds, 3)}, "steps": report.steps}
@@ -220,12 +232,12 @@ def _train(
     vae: nn.Module, tensors: tuple[Tensor, ...], config: VAEConfig, seed: int
 ) -> TrainingReport:
     n = len(tensors[0])
-    order = torch.Generator().manual_seed(seed)
-    noise = torch.Generator().manual_seed(seed + 1)
+    order = torch.Generator().manual_seed(int(seed))
+    noise = torch.Generator().manual_seed(int(seed + 1))
 
     def batches() -> Iterator[Tensor]:
         while True:
-            yield from torch.randperm(n, generator=order).split(config.batch_size)
+            yield from torch.randperm(n, generator=order).split(int(config.batch_size))
 
     plan = TrainingPlan(
         steps=config.n_steps(n), lr=config.lr, weight_decay=config.weight_decay, eval_every=0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -17,12 +17,30 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from genrecourse.errors import StillRejected, UserError, counted, stacklevel_of_caller
-from genrecourse.methods.params import pack_params, unpack_params
+from genrecourse.errors import (
+    StillRejected,
+    UserError,
+    counted,
+    did_you_mean,
+    shown,
+    stacklevel_of_caller,
+)
+from genrecourse.methods.params import WithParameters, check_params, pack_params, unpack_params
 from genrecourse.model import artifact
 from genrecourse.model.artifact import pack, unpack
 from genrecourse.model.classifier import Classifier, fit_mlp
-from genrecourse.model.settings import check_safety
+from genrecourse.model.settings import (
+    ANYTHING,
+    NOTHING,
+    SAFETY,
+    SEED,
+    Allowed,
+    Kind,
+    Or,
+    allowed_in,
+    check_settings,
+    check_values,
+)
 from genrecourse.planning.planner import Plannable
 from genrecourse.planning.proposer import PlanningData, Proposals
 from genrecourse.rules.book import split_by_rules
@@ -51,7 +69,7 @@ N_PROBES = 64  # training rows whose scores identify a classifier at load
 GROUPS = ("menu", "ground", "levels", "copies")  # of a model file's arrays: what planning keeps
 
 
-class Method(Plannable, BaseEstimator, ABC):
+class Method(Plannable, BaseEstimator, metaclass=WithParameters):
     """A recourse method around a classifier. A subclass writes `_fit` and `_recourse`.
 
     classifier: a `Classifier`, or any model that one can wrap; None: `fit` trains the paper's MLP
@@ -71,8 +89,16 @@ class Method(Plannable, BaseEstimator, ABC):
     [79, 79]
     """
 
+    # what each parameter may be (see `model.settings`); a subclass declares its own
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "classifier": ANYTHING,  # `Classifier` looks at it
+        "schema": Or(Kind(Schema, "a Schema"), NOTHING),
+        "random_state": SEED,
+    }
     # the keyword-only arguments of `_recourse`: options of `recourse` and `plans` at each request
     options: ClassVar[tuple[str, ...]] = ()
+    # what each of them may be, besides None, which means "as fitted"
+    allowed_options: ClassVar[dict[str, Allowed]] = {"safety": SAFETY}
     # the numbers that `fit` chooses and reports show; "gamma" names the attribute `gamma_`
     chosen: ClassVar[tuple[str, ...]] = ()
     # parameters that are dataclasses, so that a model file can name their fields and nothing else
@@ -140,6 +166,7 @@ class Method(Plannable, BaseEstimator, ABC):
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
         """Learn from a table. y: the outcomes in the data; None: h's own decisions are used."""
         self.fitted_ = False
+        check_settings(self._where("fit"), self)
         schema = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
         encoder = TableEncoder(schema).fit(X)
         X = X[schema.columns]
@@ -310,11 +337,12 @@ class Method(Plannable, BaseEstimator, ABC):
         unknown = [name for name in options if name not in self.options]
         if unknown:
             raise UserError(
-                f"{self._where(verb)}: no option {unknown} at a request; "
-                f"{type(self).__name__} takes {list(self.options) or 'none'}"
+                f"{self._where(verb)}: no option {shown(unknown)}"
+                f"{did_you_mean(unknown[0], self.options)} at a request; {type(self).__name__} "
+                f"takes {list(self.options) or 'none'}"
             )
-        if options.get("safety") is not None:
-            check_safety(self._where(verb), options["safety"])
+        given = {name: value for name, value in options.items() if value is not None}
+        check_values(self._where(verb), given, allowed_in(type(self), "allowed_options"))
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
@@ -465,6 +493,7 @@ def with_configs(kind: type[Method], params: Mapping[str, Any]) -> dict[str, Any
     made = dict(params)
     for name, config in kind._records.items():
         if isinstance(made.get(name), dict):
+            check_params(config, made[name])
             made[name] = config(**made[name])
     return made
 

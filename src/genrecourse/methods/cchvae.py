@@ -11,7 +11,7 @@ from genrecourse.methods._gradient_search import REJECTED, cheapest_valid, chunk
 from genrecourse.methods._vae import VAE, VAEConfig, as_inputs, fit_vae, in_chunks, restore_vae
 from genrecourse.methods.base import Method, TrainingRows
 from genrecourse.model.artifact import weights
-from genrecourse.model.settings import check_settings
+from genrecourse.model.settings import COUNT, DRAWS, POSITIVE, Allowed, Record
 
 if TYPE_CHECKING:
     from genrecourse.rules.book import RuleBook
@@ -58,6 +58,13 @@ class CCHVAE(Method):
 
     _records: ClassVar[dict[str, type[Any]]] = {"vae": VAEConfig}
 
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "n_draws": DRAWS,
+        "step": POSITIVE,
+        "max_iterations": COUNT,
+        "vae": Record(VAEConfig),
+    }
+
     def __init__(
         self,
         classifier: Any = None,
@@ -86,11 +93,6 @@ class CCHVAE(Method):
         }
 
     def _fit(self, rows: TrainingRows) -> None:
-        check_settings(
-            self._where("fit"),
-            above_zero={"step": self.step},
-            counts={"n_draws": self.n_draws, "max_iterations": self.max_iterations},
-        )
         check_somebody_is_accepted(self._where("fit"), rows)
         self.problem_.check_changeable(self._where("fit"))
         self.vae_, self.fit_report_ = fit_vae(

@@ -14,7 +14,7 @@ from genrecourse.methods._gradient_search import Optimizer, Rank, cheapest_valid
 from genrecourse.methods._latent_descent import LatentDescent
 from genrecourse.methods._subspace_vae import APART, N_RELEVANT, SubspaceVAE
 from genrecourse.methods._vae import Make, VAEConfig, as_inputs
-from genrecourse.model.settings import check_settings
+from genrecourse.model.settings import RATE, STEPS, WEIGHT, Allowed, Record
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import TrainingRows
@@ -65,6 +65,14 @@ class CRUDS(LatentDescent):
 
     _optimizer: ClassVar[Optimizer] = "rmsprop"
 
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "lam": WEIGHT,
+        "lr": RATE,
+        "steps": STEPS,
+        "independence": WEIGHT,
+        "vae": Record(VAEConfig),
+    }
+
     def __init__(
         self,
         classifier: Any = None,
@@ -94,7 +102,6 @@ class CRUDS(LatentDescent):
         return partial(SubspaceVAE, independence=self.independence)
 
     def _fit(self, rows: TrainingRows) -> None:
-        check_settings(self._where("fit"), from_zero={"independence": self.independence})
         n = int(rows.favourable.sum())
         if n in (0, len(rows.Z)):
             raise UserError(

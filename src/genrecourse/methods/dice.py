@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,8 @@ from torch import Tensor
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import SURELY, Limits, attempt, cheapest_valid
 from genrecourse.methods._sparsify import undo_needless
-from genrecourse.methods.base import TrainingRows, long_frame
-from genrecourse.model.settings import check_settings
+from genrecourse.methods.base import long_frame
+from genrecourse.model.settings import FLAG, PLANS_EACH, RATE, STEPS, WEIGHT, Allowed, check_values
 from genrecourse.table.noise import KeyedNoise
 
 if TYPE_CHECKING:
@@ -61,6 +61,15 @@ class DiCE(GradientMethod):
     ['ok', 'ok']
     """
 
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "k": PLANS_EACH,
+        "lam1": WEIGHT,
+        "lam2": WEIGHT,
+        "lr": RATE,
+        "steps": STEPS,
+        "sparse": FLAG,
+    }
+
     def __init__(
         self,
         classifier: Any = None,
@@ -86,15 +95,6 @@ class DiCE(GradientMethod):
     def _test_params() -> dict[str, Any]:
         return {"steps": 40}
 
-    def _fit(self, rows: TrainingRows) -> None:
-        check_settings(
-            self._where("fit"),
-            above_zero={"lr": self.lr},
-            from_zero={"lam1": self.lam1, "lam2": self.lam2},
-            counts={"steps": self.steps, "k": self.k},
-        )
-        super()._fit(rows)
-
     def several(self, X: pd.DataFrame, k: int | None = None) -> pd.DataFrame:
         """Return k rows for each row, with the index (row, choice), the cheapest first.
 
@@ -102,7 +102,7 @@ class DiCE(GradientMethod):
         """
         self.check_ready("several", {})
         k = self.k if k is None else k
-        check_settings(self._where("several"), counts={"k": k})
+        check_values(self._where("several"), {"k": k}, self.allowed)
         people = self.problem_.read(X)
         Z, rejected = people.Z, people.rejected
         points = np.repeat(Z[:, None, :], k, axis=1)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
 
-from genrecourse.errors import UserError
 from genrecourse.genre.bins import BinKind, Bins
 from genrecourse.genre.choose_sampling import (
     MARGIN_GRID,
@@ -19,18 +18,31 @@ from genrecourse.genre.choose_sampling import (
 from genrecourse.genre.density import RecourseDensity
 from genrecourse.genre.fit import FitSettings, FittedDensity, Lam, Setting, Training, fit_density
 from genrecourse.genre.model import COMPACT, PAPER, PLAIN, SMALL, NetConfig, RecourseNet
+from genrecourse.genre.select import SelectRule
 from genrecourse.genre.targets import Targets, match_codes
 from genrecourse.methods._density_method import (
     SECOND_DRAWS,
     SECOND_TEMPERATURE,
     DensityMethod,
 )
-from genrecourse.methods.request import check_lam
 from genrecourse.model.artifact import fill, under, weights, within
-from genrecourse.model.settings import check_safety
+from genrecourse.model.settings import (
+    AUTO,
+    COUNT,
+    DRAWS,
+    FLAG,
+    NOTHING,
+    POSITIVE,
+    SAFETY,
+    SHARE,
+    WEIGHT,
+    Allowed,
+    Choice,
+    Or,
+    Record,
+)
 
 if TYPE_CHECKING:
-    from genrecourse.genre.select import SelectRule
     from genrecourse.methods.base import TrainingRows
     from genrecourse.table.schema import Schema
 
@@ -134,6 +146,31 @@ class GenRe(DensityMethod):
 
     _records: ClassVar[dict[str, type[Any]]] = {"net": NetConfig, "training": Training}
 
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "lam": Or(WEIGHT, Choice(("any",))),
+        "gamma": Or(SHARE, AUTO),
+        "temperature": Or(POSITIVE, AUTO),
+        "margin": Or(SHARE, AUTO),
+        "n_draws": Or(DRAWS, NOTHING),
+        "select": Choice(get_args(SelectRule)),
+        "cost_weight": WEIGHT,
+        "distill": Or(FLAG, AUTO),
+        "refine": FLAG,
+        "retrieve": FLAG,
+        "safety": SAFETY,
+        "clean": FLAG,
+        "sigma": WEIGHT,
+        "bins": Choice(get_args(BinKind)),
+        "n_bins": COUNT,
+        "keep": FLAG,
+        "top_k": COUNT,
+        "max_targets": COUNT,
+        "sources": Choice(("labelled", "rejected")),
+        "net": Or(Record(NetConfig), NOTHING),
+        "training": Or(Record(Training), NOTHING),
+        "progress": FLAG,
+    }
+
     def __init__(
         self,
         classifier: Any = None,
@@ -199,24 +236,28 @@ class GenRe(DensityMethod):
 
     # ---- fit ----------------------------------------------------------------------------------
 
+    @property
+    def _can_distill(self) -> bool:
+        return bool(self.select == "verified" and self.refine and self.lam != "any")
+
+    def conflict(self) -> str:
+        """Return which settings do not fit each other; "" if all do."""
+        if self.distill == "auto" or not self.distill or self._can_distill:
+            return ""
+        return (
+            "distill=True needs select='verified', refine=True and a number for lam; here they are "
+            f"{self.select!r}, {self.refine!r} and {self.lam!r}. Change them, or leave distill out"
+        )
+
     def _fit(self, rows: TrainingRows) -> None:
-        check_lam(self._where("fit"), self.lam)
-        check_safety(self._where("fit"), self.safety)
-        can_distill = self.select == "verified" and self.refine and self.lam != "any"
-        if self.distill is True and not can_distill:
-            raise UserError(
-                f"{self._where('fit')}: distill=True needs select='verified', refine=True and a "
-                f"number for lam; here they are {self.select!r}, {self.refine!r} and "
-                f"{self.lam!r}. Change them, or leave distill out"
-            )
-        distills = can_distill if self.distill == "auto" else self.distill
+        distills = self._can_distill if self.distill == "auto" else bool(self.distill)
         self.net_ = self.net or NETS[distills]
         self.training_ = self.training or TRAININGS[distills]
         found = fit_density(self.problem_, rows, self._fit_settings(distills))  # Algorithm 1
         self.fit_report_: dict[str, Any] = found.report
         self.gamma_, self.targets_, self.density_ = found.gamma, found.targets, found.density
         self.verifier_, self.bars_ = found.verifier, found.bars
-        self.n_draws_ = self.n_draws or self._usual_draws()
+        self.n_draws_ = self._usual_draws() if self.n_draws is None else int(self.n_draws)
         self.targets_codes_ = np.unique(found.targets.codes, axis=0)
         self.targets_edges_ = found.targets.edges
         self._choose_sampling(rows, found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from genrecourse.methods._gradient_method import check_somebody_is_accepted
 from genrecourse.methods._gradient_search import SURELY, Limits, attempt
 from genrecourse.methods._sparsify import undo_needless
 from genrecourse.methods.base import Method, TrainingRows
-from genrecourse.model.settings import check_settings
+from genrecourse.model.settings import DRAWS, FLAG, POSITIVE, Allowed
 
 if TYPE_CHECKING:
     from genrecourse.table.encoding import Array
@@ -49,6 +49,12 @@ class GrowingSpheres(Method):
     ['ok', 'ok']
     """
 
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "n_draws": DRAWS,
+        "step": POSITIVE,
+        "sparse": FLAG,
+    }
+
     def __init__(
         self,
         classifier: Any = None,
@@ -69,10 +75,7 @@ class GrowingSpheres(Method):
         return {"n_draws": 40, "step": 0.4}
 
     def _fit(self, rows: TrainingRows) -> None:
-        """Check the settings; nothing is learned."""
-        check_settings(
-            self._where("fit"), above_zero={"step": self.step}, counts={"n_draws": self.n_draws}
-        )
+        """Nothing is learned."""
         check_somebody_is_accepted(self._where("fit"), rows)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

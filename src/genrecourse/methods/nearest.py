@@ -13,7 +13,7 @@ from genrecourse.genre.fit import fit_judge, fit_verifier
 from genrecourse.genre.search import scored, search
 from genrecourse.genre.targets import clean, make_targets
 from genrecourse.methods._verified_method import VerifiedMethod
-from genrecourse.model.settings import check_safety
+from genrecourse.model.settings import AUTO, COUNT, FLAG, SAFETY, SHARE, WEIGHT, Allowed, Or
 from genrecourse.trust.score import expected_score
 
 if TYPE_CHECKING:
@@ -54,6 +54,16 @@ class NearestNeighbour(VerifiedMethod):
 
     options: ClassVar[tuple[str, ...]] = ("safety", "rules")
 
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "gamma": Or(SHARE, AUTO),
+        "labelled": FLAG,
+        "refine": FLAG,
+        "search": FLAG,
+        "safety": SAFETY,
+        "lam": WEIGHT,
+        "n_bins": COUNT,
+    }
+
     def __init__(
         self,
         classifier: Any = None,
@@ -78,7 +88,6 @@ class NearestNeighbour(VerifiedMethod):
         self.n_bins = n_bins
 
     def _fit(self, rows: TrainingRows) -> None:
-        check_safety(self._where("fit"), self.safety)
         keep = rows.confidence > 0.5
         if self.labelled:
             keep &= rows.favourable

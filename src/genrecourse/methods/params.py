@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABCMeta
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from genrecourse.errors import UserError, did_you_mean
+from genrecourse.errors import UserError, did_you_mean, shown
 from genrecourse.model.artifact import pack, unpack
 from genrecourse.model.classifier import Classifier
 
@@ -24,11 +25,28 @@ def check_params(kind: type[Any], params: Mapping[str, Any]) -> None:
     ...
     genrecourse.errors.UserError: NearestNeighbour has no parameter ['gama'] (did you mean ...
     """
-    known = list(inspect.signature(kind.__init__).parameters)[1:]
+    taken = list(inspect.signature(kind.__init__).parameters.values())[1:]
+    known = [each.name for each in taken]
     unknown = [name for name in params if name not in known]
-    if unknown:
+    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in taken)
+    if unknown and not takes_any:
         close = did_you_mean(unknown[0], known)
-        raise UserError(f"{kind.__name__} has no parameter {unknown}{close}; it has {known}")
+        raise UserError(f"{kind.__name__} has no parameter {shown(unknown)}{close}; it has {known}")
+
+
+class WithParameters(ABCMeta):
+    """The type of methods: a parameter that a method does not have is a UserError.
+
+    >>> from genrecourse import GenRe
+    >>> GenRe(temprature=1.0)
+    Traceback (most recent call last):
+    ...
+    genrecourse.errors.UserError: GenRe has no parameter ['temprature'] (did you mean 'temper...
+    """
+
+    def __call__(cls, *args: Any, **params: Any) -> Any:
+        check_params(cls, params)
+        return super().__call__(*args, **params)
 
 
 def pack_params(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -11,10 +11,9 @@ from torch.special import ndtr
 
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import REJECTED, SURELY, attempt
-from genrecourse.model.settings import check_settings
+from genrecourse.model.settings import COUNT, RATE, STEPS, WEIGHT, Allowed, Number
 
 if TYPE_CHECKING:
-    from genrecourse.methods.base import TrainingRows
     from genrecourse.table.encoding import Array
     from genrecourse.table.noise import KeyedNoise
     from genrecourse.table.schema import Schema
@@ -56,6 +55,15 @@ class Probe(GradientMethod):
     ['ok', 'ok']
     """
 
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "target": Number(0, 0.5, above=True),
+        "s2": WEIGHT,
+        "lam": WEIGHT,
+        "lr": RATE,
+        "steps": STEPS,
+        "rounds": COUNT,
+    }
+
     def __init__(
         self,
         classifier: Any = None,
@@ -80,15 +88,6 @@ class Probe(GradientMethod):
     @staticmethod
     def _test_params() -> dict[str, Any]:
         return {"steps": 40, "lr": 0.05, "rounds": 2}
-
-    def _fit(self, rows: TrainingRows) -> None:
-        check_settings(
-            self._where("fit"),
-            above_zero={"lr": self.lr, "target": self.target},
-            from_zero={"lam": self.lam, "s2": self.s2},
-            counts={"steps": self.steps, "rounds": self.rounds},
-        )
-        super()._fit(rows)
 
     def _rate(self, Z_plus: Tensor) -> tuple[Tensor, Tensor]:
         """Return the logit and the rate, with gradients if Z_plus has gradients."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
 from genrecourse.methods._latent_descent import LatentDescent
 from genrecourse.methods._vae import VAE, Make, VAEConfig, as_inputs
+from genrecourse.model.settings import RATE, STEPS, WEIGHT, Allowed, Record
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import TrainingRows
@@ -46,6 +47,13 @@ class Revise(LatentDescent):
     >>> method.assess(X.head(2), method.recourse(X.head(2)))["status"].tolist()
     ['ok', 'ok']
     """
+
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "lam": WEIGHT,
+        "lr": RATE,
+        "steps": STEPS,
+        "vae": Record(VAEConfig),
+    }
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from genrecourse.methods._gradient_method import check_somebody_is_accepted, ell
 from genrecourse.methods._gradient_search import SURELY, Limits, attempt, gradient_search
 from genrecourse.methods._surrogate import HLogits, itself
 from genrecourse.methods.base import Method, TrainingRows
-from genrecourse.model.settings import check_settings
+from genrecourse.model.settings import COUNT, RATE, STEPS, WEIGHT, Allowed
 
 if TYPE_CHECKING:
     from genrecourse.table.encoding import Array
@@ -60,6 +60,14 @@ class ROAR(Method):
     ['ok', 'ok']
     """
 
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "delta": WEIGHT,
+        "lam": WEIGHT,
+        "n_neighbours": COUNT,
+        "lr": RATE,
+        "steps": STEPS,
+    }
+
     def __init__(
         self,
         classifier: Any = None,
@@ -84,12 +92,6 @@ class ROAR(Method):
         return {"steps": 40, "lr": 0.05, "n_neighbours": 60}
 
     def _fit(self, rows: TrainingRows) -> None:
-        check_settings(
-            self._where("fit"),
-            above_zero={"lr": self.lr},
-            from_zero={"delta": self.delta, "lam": self.lam},
-            counts={"steps": self.steps, "n_neighbours": self.n_neighbours},
-        )
         check_somebody_is_accepted(self._where("fit"), rows)
         spread = np.nan_to_num(np.nanstd(rows.F, axis=0))
         self.spread_ = np.where(spread > 0, spread, 1.0)  # per feature; not used for categories

@@ -6,17 +6,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from genrecourse.errors import UserError, did_you_mean
+from genrecourse.errors import UserError
 from genrecourse.genre.fit import fit_verifier
 from genrecourse.genre.search import FINALISTS, Finalists, scored, search
 from genrecourse.methods import METHODS
 from genrecourse.methods.abilities import HasCandidates
 from genrecourse.methods.base import Method, rows_shown_to, shown_to, with_configs
-from genrecourse.methods.params import check_params
 from genrecourse.model.artifact import under, within
-from genrecourse.model.settings import check_safety, check_settings
+from genrecourse.model.settings import (
+    DRAWS,
+    NOTHING,
+    SAFETY,
+    Allowed,
+    Choice,
+    Kind,
+    Or,
+    check_size,
+    fault_in,
+)
 from genrecourse.planning.proposer import Proposals
 from genrecourse.table.encoding import unchanged
+from genrecourse.table.limits import DRAWS_AT_ONCE
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.verifier import Verifier
 
@@ -75,6 +85,15 @@ class Searched(Method):
     verifier_: Verifier
     is_random_: bool  # whether the base's answers depend on noise
 
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "base": Choice(METHODS),
+        "base_params": Or(
+            Kind(dict, "a dict of parameters of the base"), Choice(("quick",)), NOTHING
+        ),
+        "n_candidates": DRAWS,
+        "safety": SAFETY,
+    }
+
     def __init__(
         self,
         classifier: Any = None,
@@ -100,8 +119,6 @@ class Searched(Method):
     # ---- fit ----------------------------------------------------------------------------------
 
     def _fit(self, rows: TrainingRows) -> None:
-        check_safety(self._where("fit"), self.safety)
-        check_settings(self._where("fit"), counts={"n_candidates": self.n_candidates})
         self.base_ = self._new_base()
         self.base_._fit(rows_shown_to(self.base_, rows))
         self.fit_report_ = self.base_.fit_report_
@@ -110,32 +127,28 @@ class Searched(Method):
 
     def _new_base(self) -> Method:
         """Return the base method, not fitted, on the same problem."""
-        if self.base not in METHODS:
-            close = did_you_mean(self.base, METHODS)
-            raise UserError(
-                f"{self._where('fit')}: base is {self.base!r}, which is not a method{close}; the "
-                f"methods are {', '.join(METHODS)}"
-            )
-        maker, problem = METHODS[self.base], self.problem_
-        kind = getattr(maker, "func", maker)
-        params = self._base_params(kind)
-        check_params(kind, params)
-        params = with_configs(kind, params)
-        known = {"classifier": problem.classifier, "schema": problem.schema}
-        base: Method = maker(**{"random_state": self.random_state, **params, **known})
+        problem = self.problem_
+        base = self._unfitted()
+        base.set_params(classifier=problem.classifier, schema=problem.schema)
         base.problem_, base.schema_, base.classifier_ = problem, problem.schema, problem.classifier
         return base
 
-    def _base_params(self, kind: Any) -> dict[str, Any]:
-        given = self.base_params
-        if given == "quick":
-            return dict(getattr(kind, "_test_params", dict)())
-        if given is not None and not isinstance(given, dict):
-            raise UserError(
-                f"{self._where('fit')}: base_params is {given!r}; it must be a dict of parameters "
-                "of the base, 'quick' or None"
-            )
-        return dict(given or {})
+    def _unfitted(self) -> Method:
+        """Return the base method with its parameters. Raises UserError if it has no such ones."""
+        maker = METHODS[self.base]
+        kind, params = getattr(maker, "func", maker), self.base_params
+        if params == "quick":
+            params = getattr(kind, "_test_params", dict)()
+        made = with_configs(kind, params or {})
+        return maker(**{"random_state": self.random_state, **made})
+
+    def conflict(self) -> str:
+        """Return what is wrong with the parameters of the base; "" if nothing is."""
+        try:
+            base = self._unfitted()
+        except UserError as error:
+            return f"base_params: {error}"
+        return fault_in(base, "base_params.")
 
     def _depends_on_noise(self, rows: TrainingRows) -> bool:
         """Return whether other noise changes the base's answer for any of PROBED rejected rows.
@@ -189,6 +202,7 @@ class Searched(Method):
 
     def _candidates(self, Z: Array, noise: KeyedNoise, rules: RuleBook | None) -> Scored:
         """Return the base's candidates within the rules."""
+        check_size(type(self).__name__, len(Z), self.n_candidates, "draws", DRAWS_AT_ONCE)
         base, encoder = self.base_, self.problem_.encoder
         if isinstance(base, HasCandidates):
             Z_plus = base.candidates(shown_to(base, Z), noise, self.n_candidates, rules)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,9 +13,20 @@ from genrecourse.genre.pairs import cost_blocks
 from genrecourse.genre.retrieve import nearest, nearest_constrained
 from genrecourse.genre.targets import is_matched, make_targets
 from genrecourse.methods._diffusion import DenoiserConfig
-from genrecourse.methods._tabsyn import TabSynMethod, check_count
+from genrecourse.methods._tabsyn import TabSynMethod
 from genrecourse.methods._tabsyn_vae import TabSynVAEConfig
 from genrecourse.model.artifact import under
+from genrecourse.model.settings import (
+    COUNT,
+    FLAG,
+    NOTHING,
+    SHARE,
+    STEPS,
+    WEIGHT,
+    Allowed,
+    Or,
+    Record,
+)
 from genrecourse.table.noise import KeyedNoise
 
 if TYPE_CHECKING:
@@ -67,6 +78,19 @@ class TabSynQ(TabSynMethod):
     ['ok', 'ok']
     """
 
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "lam": WEIGHT,
+        "gamma": SHARE,
+        "steps": STEPS,
+        "churn": SHARE,
+        "vae": Record(TabSynVAEConfig),
+        "denoiser": Record(DenoiserConfig),
+        "progress": FLAG,
+        "n_rows": Or(COUNT, NOTHING),
+        "checked": FLAG,
+        "n_bins": COUNT,
+    }
+
     def __init__(
         self,
         classifier: Any = None,
@@ -98,7 +122,6 @@ class TabSynQ(TabSynMethod):
 
     def _fit(self, rows: TrainingRows) -> None:
         n = len(rows.F) if self.n_rows is None else self.n_rows
-        check_count(self._where("fit"), "n_rows", n)
         self._fit_tabsyn(rows)
         noise = KeyedNoise(self.random_state)
         keys = noise.keys(np.arange(n, dtype=float)[:, None])

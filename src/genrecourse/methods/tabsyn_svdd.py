@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from genrecourse.methods._diffusion import DenoiserConfig
-from genrecourse.methods._tabsyn import TabSynMethod, check_count
+from genrecourse.methods._tabsyn import TabSynMethod
 from genrecourse.methods._tabsyn_vae import TabSynVAEConfig
+from genrecourse.model.settings import DRAWS, FLAG, SHARE, STEPS, WEIGHT, Allowed, Record
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.noise import KeyedNoise
 
@@ -64,6 +65,17 @@ class TabSynSVDD(TabSynMethod):
     ['ok', 'ok']
     """
 
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "lam": WEIGHT,
+        "gamma": SHARE,
+        "steps": STEPS,
+        "churn": SHARE,
+        "vae": Record(TabSynVAEConfig),
+        "denoiser": Record(DenoiserConfig),
+        "progress": FLAG,
+        "n_proposals": DRAWS,
+    }
+
     def __init__(
         self,
         classifier: Any = None,
@@ -90,7 +102,6 @@ class TabSynSVDD(TabSynMethod):
         self.progress = progress
 
     def _fit(self, rows: TrainingRows) -> None:
-        check_count(self._where("fit"), "n_proposals", self.n_proposals)
         self._fit_tabsyn(rows)
         rejected = np.flatnonzero(rows.confidence <= 0.5)
         some = np.random.default_rng(self.random_state).permutation(rejected)[:LOOKED_AT]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import REJECTED, SURELY, attempt
 from genrecourse.model.artifact import fill, under, weights, within
 from genrecourse.model.classifier import MLP
-from genrecourse.model.settings import check_settings
+from genrecourse.model.settings import COUNT, RATE, SHARE, STEPS, WEIGHT, Allowed
 from genrecourse.model.training import TrainingPlan, train
 
 if TYPE_CHECKING:
@@ -63,6 +63,17 @@ class TAP(GradientMethod):
     ['ok', 'ok']
     """
 
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "lam": WEIGHT,
+        "lr": RATE,
+        "steps": STEPS,
+        "sure": SHARE,
+        "epochs": STEPS,
+        "verifier_lr": RATE,
+        "batch_size": COUNT,
+        "max_batches": STEPS,
+    }
+
     def __init__(
         self,
         classifier: Any = None,
@@ -93,15 +104,6 @@ class TAP(GradientMethod):
         return {"steps": 40, "lr": 0.05, "max_batches": 60, "verifier_lr": 1e-3}
 
     def _fit(self, rows: TrainingRows) -> None:
-        check_settings(
-            self._where("fit"),
-            above_zero={"lr": self.lr, "verifier_lr": self.verifier_lr},
-            from_zero={"lam": self.lam, "sure": self.sure},
-            counts={
-                name: getattr(self, name)
-                for name in ("steps", "epochs", "batch_size", "max_batches")
-            },
-        )
         super()._fit(rows)
         self._fit_verifier_of_pairs(rows)
 
@@ -126,7 +128,7 @@ class TAP(GradientMethod):
                 "favourable; the verifier needs training rows with both outcomes"
             )
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.random_state)
+            torch.manual_seed(int(self.random_state))
             self.pair_verifier_ = MLP(2 * rows.Z.shape[1], HIDDEN)
 
         def loss(batch: tuple[Tensor, Tensor]) -> Tensor:

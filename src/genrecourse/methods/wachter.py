@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import cheapest_valid
-from genrecourse.model.settings import check_settings
+from genrecourse.model.settings import COUNT, RATE, STEPS, WEIGHT, Allowed
 
 if TYPE_CHECKING:
-    from genrecourse.methods.base import TrainingRows
     from genrecourse.table.encoding import Array
     from genrecourse.table.noise import KeyedNoise
     from genrecourse.table.schema import Schema
@@ -49,6 +48,13 @@ class Wachter(GradientMethod):
     ['ok', 'ok']
     """
 
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "lam": WEIGHT,
+        "lr": RATE,
+        "steps": STEPS,
+        "rounds": COUNT,
+    }
+
     def __init__(
         self,
         classifier: Any = None,
@@ -69,15 +75,6 @@ class Wachter(GradientMethod):
     @staticmethod
     def _test_params() -> dict[str, Any]:
         return {"steps": 40, "lr": 0.05, "rounds": 2}
-
-    def _fit(self, rows: TrainingRows) -> None:
-        check_settings(
-            self._where("fit"),
-            above_zero={"lr": self.lr},
-            from_zero={"lam": self.lam},
-            counts={"steps": self.steps, "rounds": self.rounds},
-        )
-        super()._fit(rows)
 
     def _loss(self, Z_plus: Tensor, Z: Tensor, lam: float | Tensor) -> Tensor:
         return ell(self.h_logits_(Z_plus)) + lam * self.problem_.cost(Z, Z_plus)

@@ -35,6 +35,7 @@ from genrecourse.model.migrations import Arrays, migrate
 from genrecourse.table.encoding import Array, Block, TableEncoder
 from genrecourse.table.quantiles import Quantiles
 from genrecourse.table.schema import Schema, plain
+from genrecourse.table.text_files import path_of
 
 FORMAT = "genrecourse-model"
 FORMAT_VERSION = 2
@@ -58,7 +59,7 @@ def write(folder: str | os.PathLike[str], meta: dict[str, Any], arrays: Arrays) 
         >>> meta, arrays["rows"].shape
         ({'method': 'nnr'}, (2, 3))
     """
-    folder = Path(os.path.realpath(folder))
+    folder = Path(os.path.realpath(path_of(folder, "the model")))
     # safetensors writes the bytes of an array in memory order, so it must be row by row
     tensors = safetensors.numpy.save({k: np.ascontiguousarray(a) for k, a in arrays.items()})
     body = {
@@ -167,7 +168,7 @@ def read(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
         ...
         genrecourse.errors.UserError: the model folder nowhere does not exist; ...
     """
-    folder = Path(folder)
+    folder = path_of(folder, "the model")
     if not os.path.isdir(folder):  # Path.is_dir raises for some paths
         what = "is a file" if os.path.exists(folder) else "does not exist"
         raise UserError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,18 @@ import torch
 from torch import nn
 
 from genrecourse.errors import UserError, counted
+from genrecourse.model.settings import (
+    COUNT,
+    FLAG,
+    RATE,
+    SEED,
+    STEPS,
+    WIDTH,
+    Allowed,
+    Several,
+    check_settings,
+    check_values,
+)
 from genrecourse.model.threads import n_weights, torch_threads
 from genrecourse.model.training import TrainingPlan, train
 from genrecourse.table.encoding import Array, TableEncoder
@@ -279,6 +291,14 @@ class MLPConfig:
     batch_size: int = 64
     balanced: bool = True  # give both classes the same total weight
 
+    allowed: ClassVar[dict[str, Allowed]] = {
+        "hidden": Several(WIDTH),
+        "lr": RATE,
+        "epochs": STEPS,
+        "batch_size": COUNT,
+        "balanced": FLAG,
+    }
+
 
 class MLP(nn.Module):
     """A network with ReLU layers: (n, D) -> (n,) probabilities of the favourable outcome.
@@ -338,6 +358,8 @@ def fit_mlp(
         array([False,  True])
     """
     config = config or MLPConfig()
+    check_settings("fit_mlp", config)
+    check_values("fit_mlp", {"seed": seed}, {"seed": SEED})
     label = Classifier(favourable=favourable).is_favourable(y)
     if label.all() or not label.any():
         raise UserError(
@@ -354,7 +376,7 @@ def fit_mlp(
     share = float(label.mean())
     weight = torch.where(target > 0, 0.5 / share, 0.5 / (1 - share)) if config.balanced else None
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(int(seed))
         model = MLP(encoder.width, config.hidden)
     first = next(layer for layer in model.layers if isinstance(layer, nn.Linear))
     for feature, block in zip(schema, encoder.blocks, strict=True):
@@ -377,6 +399,6 @@ def fit_mlp(
 
 def _epochs(n: int, batch_size: int, seed: int) -> Any:
     """Yield batches of shuffled row numbers, epoch after epoch, without end."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     while True:
-        yield from torch.randperm(n, generator=generator).split(batch_size)
+        yield from torch.randperm(n, generator=generator).split(int(batch_size))

@@ -143,7 +143,7 @@ def _scheduler(
 ) -> torch.optim.lr_scheduler.LRScheduler:
     if plan.schedule == "constant":
         return torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0)
-    total, warmup = plan.steps + 1, plan.warmup
+    total, warmup = int(plan.steps) + 1, plan.warmup  # it takes no numpy integer
     if warmup * total == 1:  # the rate would rise in 0 steps, and OneCycleLR divides by that
         warmup = math.nextafter(warmup, 1.0)
     return torch.optim.lr_scheduler.OneCycleLR(

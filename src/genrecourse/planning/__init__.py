@@ -6,6 +6,7 @@ In reading order:
     letter.py       what a letter to a person says
     letter_form.py  Letter: text and page, filled from a template
     letters/        the templates, one file per language
+    placeholders.py  the placeholders of a sentence
     guarantee.py    check every candidate and choose the plans to show
     enumeration.py  try all changes of one and of two features
     diversity.py    choose plans that change different features

@@ -16,10 +16,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genrecourse.errors import UserError, did_you_mean
+from genrecourse.errors import UserError, did_you_mean, shown
 from genrecourse.planning.letter_form import Items, Letter, filled
 from genrecourse.planning.round_numbers import DIGITS, is_in_round, is_round, rounded
 from genrecourse.planning.wording import Wording, checked, name_of, read_sentences, unbroken
+from genrecourse.table.text_files import path_of
 
 if TYPE_CHECKING:
     from genrecourse.planning.plans import BlockingRule, Change, Plan
@@ -63,7 +64,9 @@ class LetterDetails:
                 raise UserError(f"a letter has no '{name}'{close}; it has {', '.join(known)}")
         date, days = details.get("date"), details.get("valid_days")
         if days is not None and not (isinstance(days, int) and days >= 1):
-            raise UserError(f"valid_days is {days!r}; it must be a whole number of days from 1")
+            raise UserError(
+                f"valid_days is {shown(days)}; it must be a whole number of days from 1"
+            )
         return cls(**{**details, "date": None if date is None else _date(date)})
 
 
@@ -72,7 +75,7 @@ def _date(value: Any) -> datetime.date:
         return value if isinstance(value, datetime.date) else datetime.date.fromisoformat(value)
     except (TypeError, ValueError):
         raise UserError(
-            f"the date of a letter is {value!r}; write it as year, month and day: 2026-11-18"
+            f"the date of a letter is {shown(value)}; write it as year, month and day: 2026-11-18"
         ) from None
 
 
@@ -91,7 +94,9 @@ def letter_template(template: str | os.PathLike[str]) -> Wording:
     'nicht angegeben'
     """
     shipped = sorted(path.stem for path in FOLDER.glob("*.toml"))
-    path = FOLDER / f"{template}.toml" if template in shipped else Path(template)
+    path = path_of(template, "the letter")
+    if str(template) in shipped:
+        path = FOLDER / f"{template}.toml"
     if not path.is_file():
         raise UserError(
             f"no letter '{template}': it is neither a language of the library ({shipped}) nor a "

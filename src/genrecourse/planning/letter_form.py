@@ -15,7 +15,7 @@ from html import escape
 from itertools import chain
 
 from genrecourse.errors import UserError
-from genrecourse.planning.wording import NO_BREAK, fields
+from genrecourse.planning.placeholders import NO_BREAK, fields
 
 WIDTH = 76  # letters in a line of text
 

@@ -14,11 +14,21 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
-from genrecourse.model.settings import check_settings, is_number
+from genrecourse.model.settings import (
+    COUNT,
+    FLAG,
+    NOTHING,
+    PLANS_EACH,
+    Allowed,
+    Number,
+    Or,
+    check_size,
+    check_values,
+)
 from genrecourse.planning.choice import MOST_CHANGES, Standard
 from genrecourse.planning.guarantee import Candidates, PlanChecker, make_plans
 from genrecourse.planning.plans import Change, Plan, Plans
-from genrecourse.planning.promise import DELTA, ThresholdTest, check_promise, choose
+from genrecourse.planning.promise import DELTA, PROMISED, ThresholdTest, check_promise, choose
 from genrecourse.planning.proposer import Proposals, Proposer
 from genrecourse.planning.robustness import imprecise
 from genrecourse.planning.rounding import with_round_numbers
@@ -31,6 +41,7 @@ from genrecourse.rules.problem import asking_once
 from genrecourse.rules.relaxations import relaxed_rules
 from genrecourse.rules.stated import read_rules
 from genrecourse.table.encoding import Array, unchanged
+from genrecourse.table.limits import PLANS_AT_ONCE
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.refine import fewest
 from genrecourse.trust.retrained import N_RETRAINED
@@ -41,6 +52,16 @@ if TYPE_CHECKING:
     from genrecourse.rules.problem import People, Problem
 
 FEWEST = 3  # plans whose changes are undone at least, if the fewest changes are asked for
+ASKED: dict[str, Allowed] = {  # what a request may ask for, besides the options of the method
+    "n": PLANS_EACH,
+    "fewest_changes": FLAG,
+    "min_robust": Number(
+        0, 1, says="the share of retrained models that must accept a plan, from 0 to 1"
+    ),
+    "most_changes": Or(COUNT, NOTHING),
+    "promise": Or(PROMISED, NOTHING),
+    "delta": PROMISED,
+}
 CHANGE = 0.1  # Score that one change less is worth, if the fewest changes are asked for
 
 
@@ -91,14 +112,12 @@ class Plannable:
         language: a language that is shipped, or a file. options: as in `recourse`.
         """
         self.check_ready("plans", options)
-        counts = {"n": n} | ({} if most_changes is None else {"most_changes": most_changes})
-        check_settings(f"{type(self).__name__}.plans", counts=counts)
-        if not (is_number(min_robust) and 0 <= min_robust <= 1):
-            raise UserError(
-                f"{type(self).__name__}.plans: min_robust is {min_robust!r}; give the share of "
-                "retrained models that must accept a plan, from 0 to 1"
-            )
-        wanted = _Wanted(n, fewest_changes, float(min_robust), most_changes)
+        where = f"{type(self).__name__}.plans"
+        given = (n, fewest_changes, min_robust, most_changes, promise, delta)
+        check_values(where, dict(zip(ASKED, given, strict=True)), ASKED)
+        wanted = _Wanted(int(n), bool(fewest_changes), float(min_robust), most_changes)
+        rows = len(X) if isinstance(X, pd.DataFrame) else 0  # no table: reading it says so
+        check_size(where, rows, n, "plans", PLANS_AT_ONCE)
         asked = _Asked(self, rules, options, wanted)
         made = asked.promise(promise, delta)
         checker = asked.checker(self.problem_.read(X))
@@ -128,6 +147,9 @@ class Plannable:
         later calls reuse them, and `save` stores those made without options.
         """
         self.check_ready("promise", options)
+        where = f"{type(self).__name__}.promise"
+        check_values(where, {"n": n, "fewest_changes": fewest_changes}, ASKED)
+        check_promise(where, share, delta)
         asked = _Asked(self, rules, options, _Wanted(n, fewest_changes))
         made = asked.promise(share, delta)
         assert made is not None

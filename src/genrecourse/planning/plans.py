@@ -22,10 +22,12 @@ import pandas as pd
 from genrecourse.errors import UserError
 from genrecourse.planning.binomial import Share
 from genrecourse.planning.letter import LetterDetails, letter_about
+from genrecourse.planning.placeholders import NO_BREAK
 from genrecourse.planning.promised import Promise
 from genrecourse.planning.round_numbers import RoundNumbers
-from genrecourse.planning.wording import NO_BREAK, Wording, english, unbroken
+from genrecourse.planning.wording import Wording, english, unbroken
 from genrecourse.table.schema import Feature, plain
+from genrecourse.table.text_files import from_json
 
 if TYPE_CHECKING:
     from genrecourse.planning.letter_form import Letter
@@ -662,10 +664,7 @@ class Plans(Sequence[Plan]):
         language: for the sentences around the stored words.
         where: how error messages call the source of the text.
         """
-        try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise UserError(f"{where} are not JSON: {error}") from None
+        data = from_json(text, where)
         if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
             raise UserError(f"{where} must be a list of plans, as Plans.to_json writes it")
         every = [one for each in data for one in (each, *each.get("alternatives", ()))]

@@ -30,7 +30,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from genrecourse.errors import UserError
+from genrecourse.model.settings import Number, check_values
 from genrecourse.planning.binomial import at_least, at_most
 from genrecourse.planning.juries import jury_p_value, make_juries
 from genrecourse.planning.promised import Promise
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from genrecourse.table.cost import Cost
 
 DELTA = 0.1
+PROMISED = Number(0, 1, above=True, below=True, says="a number between 0 and 1")
 ROWS = 10_000  # training rows that a promise uses, at most
 PEOPLE = 400  # rejected people among them for whom plans are made, at most
 LEAST = 50  # a promise needs this many rows of each outcome, and this many plans
@@ -409,7 +410,5 @@ def check_promise(where: str, share: Any, delta: Any) -> None:
     ...
     genrecourse.errors.UserError: GenRe.plans: promise is 90; it must be a number between 0 and 1
     """
-    for name, value in (("promise", share), ("delta", delta)):
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not (number and 0 < value < 1):
-            raise UserError(f"{where}: {name} is {value!r}; it must be a number between 0 and 1")
+    allowed = {"promise": PROMISED, "delta": PROMISED}
+    check_values(where, {"promise": share, "delta": delta}, allowed)

@@ -26,6 +26,7 @@ from genrecourse.reports import plots
 from genrecourse.reports.html import bullets, document, header, notes, picture, section, table
 from genrecourse.rules.kinds import Rules
 from genrecourse.rules.stated import PersonalRules, read_rules
+from genrecourse.table.text_files import make_folder, path_of, write_text
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
@@ -49,9 +50,9 @@ def write_report(path: str | Path, method: Method, people: pd.DataFrame, **optio
     ...     write_report(Path(folder, "report.html"), method, X.head(2)).name
     'report.html'
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(report_html(method, people, **options), encoding="utf-8")
+    path = path_of(path, "the report")
+    make_folder(path.parent)
+    write_text(report_html(method, people, **options), path)
     return path
 
 

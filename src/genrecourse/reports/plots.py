@@ -16,8 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from genrecourse.errors import UserError
 from genrecourse.planning.plans import Change, Plan, in_words, score_words
 from genrecourse.planning.wording import Wording, english
+from genrecourse.table.text_files import make_folder, path_of
 
 if TYPE_CHECKING:
     from genrecourse.model.classifier import Classifier
@@ -474,8 +476,12 @@ def save(figure: Figure, path: Path, dpi: int = 130) -> None:
     ...     Path(folder, "a.png").exists()
     True
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=dpi, metadata={"Software": None}, facecolor="white")
+    path = path_of(path, "the image")
+    make_folder(path.parent)
+    try:
+        figure.savefig(path, dpi=dpi, metadata={"Software": None}, facecolor="white")
+    except (OSError, ValueError) as error:  # a ValueError: no image has this ending
+        raise UserError(f"cannot write {path}: {error}") from None
 
 
 # ---- shared ---------------------------------------------------------------------------------

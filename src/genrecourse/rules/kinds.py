@@ -16,10 +16,12 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from genrecourse.errors import UserError, amount, counted
+from genrecourse.errors import UserError, amount, counted, shown
+from genrecourse.model.settings import is_number
 from genrecourse.rules.interface import FeatureKind, Kind, LimitKind, RowChange
 from genrecourse.rules.relations import Possible, Relation, level_of, parse_relation
 from genrecourse.table.encoding import Array, Block, TableEncoder, whole_ends
+from genrecourse.table.limits import COUNT
 from genrecourse.table.schema import Feature, Level, Schema
 
 
@@ -64,7 +66,7 @@ class Rules(BaseModel):
     increase: Names = ()
     decrease: Names = ()
     max_step: dict[str, Positive] = {}
-    max_changes: int | None = Field(None, ge=0)
+    max_changes: int | None = Field(None, ge=0, le=COUNT)
     max_cost: float | None = Field(None, ge=0)
     relations: Names = ()
 
@@ -271,14 +273,14 @@ class Allowed(FeatureKind):
         return [self._compiled_one(feature, block, each) for each in value]
 
     def _compiled_one(self, feature: Feature, block: Block, value: Level) -> float:
-        given = f"rules: 'allowed' gives '{feature.name}' the value {value!r}"
+        given = f"rules: 'allowed' gives '{feature.name}' the value {shown(value)}"
         if feature.is_category:
             level = level_of(feature, value)
             if level is None:
                 levels = list(feature.categories)
                 raise UserError(f"{given}, which is none of its levels {levels}")
             return float(level)
-        if isinstance(value, str | bool) or not math.isfinite(value):
+        if isinstance(value, str | bool) or not is_number(value):
             raise UserError(f"{given}; the feature is a number, so give numbers")
         decimals = feature.decimals
         if decimals is not None and abs(round(value, decimals) - value) > block.slack * block.span:

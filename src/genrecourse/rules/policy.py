@@ -38,7 +38,6 @@ from __future__ import annotations
 
 import copy
 import os
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,8 +56,10 @@ from genrecourse.rules.requests import request_book
 from genrecourse.rules.roles import protected_used_by
 from genrecourse.rules.stated import PersonalRules, read_rules
 from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.limits import DECIMALS
 from genrecourse.table.patterns import quoted
 from genrecourse.table.schema import CostScale, Feature, Level, Schema
+from genrecourse.table.text_files import from_toml, path_of, read_text
 from genrecourse.table.validation import validated
 
 SHARED = 50  # an immutable feature with more values is matched by bin
@@ -151,7 +152,7 @@ class FeaturePolicy(_Part):
     categories: tuple[Level, ...] | None = None
     ordered: bool | None = None
     range: tuple[float, float] | None = None
-    decimals: int | None = Field(None, ge=0)
+    decimals: int | None = Field(None, ge=0, le=DECIMALS)
     missing: bool | None = None
     unit: str | None = None
     wording: str | None = None
@@ -229,15 +230,8 @@ class Policy:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Policy:
         """Return the policy in a TOML file."""
-        path = Path(path)
-        try:
-            data = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise UserError(f"cannot read the policy {path}: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise UserError(f"cannot read the policy {path}: not UTF-8; save it as UTF-8") from None
-        except tomllib.TOMLDecodeError as error:
-            raise UserError(f"the policy {path} is not TOML: {error}") from None
+        path = path_of(path, "the policy")
+        data = from_toml(read_text(path, "the policy "), f"the policy {path}")
         return cls(read_tables(data, path.name), path.name, path.parent)
 
     @classmethod

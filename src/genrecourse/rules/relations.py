@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from genrecourse.errors import UserError, did_you_mean
+from genrecourse.errors import UserError, did_you_mean, shown
+from genrecourse.table.limits import BRACKETS, RELATION_LETTERS
 
 if TYPE_CHECKING:
     from genrecourse.table.encoding import Block, TableEncoder
@@ -220,7 +221,12 @@ class _RelationParser:
     """Recursive descent: rule > any > all > one > comparison."""
 
     def __init__(self, text: str, encoder: TableEncoder):
-        self.text, self.encoder = text, encoder
+        self.text, self.encoder, self.depth = text, encoder, 0
+        if len(text) > RELATION_LETTERS:
+            raise UserError(
+                f"the rule {shown(text, 40)} has {len(text):,} characters; at most "
+                f"{RELATION_LETTERS:,} are allowed, so split it into several rules"
+            )
         self.features = list(encoder.schema)
         self.places = {f.name: j for j, f in enumerate(self.features)}
         self.used: set[int] = set()
@@ -249,7 +255,7 @@ class _RelationParser:
         if text[i] in "\"'`":
             stop = text.find(text[i], i + 1)
             if stop < 0:
-                raise self._error(f"the quote that opens at {text[i:]!r} is not closed")
+                raise self._error(f"the quote that opens at {shown(text[i:])} is not closed")
             return _Token("name", text[i + 1 : stop]), stop + 1
         sign = _SIGN.match(text, i)
         if sign:
@@ -262,7 +268,7 @@ class _RelationParser:
                 return _Token("name", name), i + len(name)
         bare = _BARE.match(text, i)
         if bare is None:
-            raise self._error(f"cannot read {text[i:]!r}")
+            raise self._error(f"cannot read {shown(text[i:])}")
         kind = "word" if bare[0].lower() in _WORDS else "name"
         return _Token(kind, bare[0].lower() if kind == "word" else bare[0]), bare.end()
 
@@ -280,8 +286,9 @@ class _RelationParser:
         return False
 
     def _error(self, problem: str) -> UserError:
+        problem = problem if len(problem) <= 800 else f"{problem[:800]}..."
         return UserError(
-            f"the rule '{self.text}': {problem}. Write for example 'a <= b' or "
+            f"the rule {shown(self.text, 300)}: {problem}. Write for example 'a <= b' or "
             "'if a = level then b = level or level', with names as in the schema"
         )
 
@@ -313,13 +320,21 @@ class _RelationParser:
 
     def _one(self) -> Expression:
         if self._accept("word", "not"):
-            return _negation(self._one())
+            return _negation(self._deeper(self._one))
         if self._accept("bracket", "("):
-            inner = self._any()
+            inner = self._deeper(self._any)
             if not self._accept("bracket", ")"):
                 raise self._error("a bracket is not closed")
             return inner
         return self._comparison()
+
+    def _deeper(self, part: Callable[[], Expression]) -> Expression:
+        self.depth += 1
+        if self.depth > BRACKETS:
+            raise self._error(f"more than {BRACKETS} brackets or 'not' are nested")
+        inner = part()
+        self.depth -= 1
+        return inner
 
     def _comparison(self) -> Expression:
         left = self._name()

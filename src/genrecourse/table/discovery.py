@@ -35,7 +35,7 @@ from genrecourse.table.finders import (
     find_ratios,
     find_sums,
 )
-from genrecourse.table.formulas import LONGEST
+from genrecourse.table.limits import FORMULA_LETTERS
 from genrecourse.table.patterns import (
     AtMost,
     IfThen,
@@ -187,7 +187,7 @@ class _Table:
             numbers = {name: v for name, v in rows.numbers.items() if name not in follows}
             for each in chain(ratios, find_sums(Rows(numbers), tolerance)):
                 key = frozenset(each.features)
-                if key not in seen and len(each.formula) <= LONGEST:
+                if key not in seen and len(each.formula) <= FORMULA_LETTERS:
                     seen.add(key)
                     yield each
 

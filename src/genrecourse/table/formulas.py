@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from genrecourse.errors import UserError, counted
+from genrecourse.errors import UserError, counted, shown
+from genrecourse.table.limits import BRACKETS, FORMULA_LETTERS
 
 Values = Mapping[str, Any]  # feature name -> values in original units; arrays broadcast
 Expression = Callable[[Values], Any]
 
-LONGEST, DEEPEST = 300, 20  # characters, and nested brackets: the parser is recursive
 FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {  # number of arguments, implementation
     "min": (2, np.minimum),
     "max": (2, np.maximum),
@@ -90,10 +90,10 @@ class _FormulaParser:
 
     def __init__(self, text: str):
         self.text, self.names, self.at, self.depth = text, set[str](), 0, 0
-        if len(text) > LONGEST:
+        if len(text) > FORMULA_LETTERS:
             raise UserError(
-                f"a formula has {len(text)} characters; at most {LONGEST} are allowed, so shorten "
-                f"it: '{text[:40]}...'"
+                f"a formula has {len(text):,} characters; at most {FORMULA_LETTERS} are allowed, "
+                f"so shorten it: {shown(text, 40)}"
             )
         self.tokens = self._tokens()
 
@@ -108,7 +108,7 @@ class _FormulaParser:
         while i < len(text):
             found = _TOKEN.match(text, i)
             if found is None:
-                raise self.error(f"cannot read {text[i:].strip()!r}")
+                raise self.error(f"cannot read {shown(text[i:].strip())}")
             assert found.lastgroup is not None
             tokens.append((found.lastgroup, found[found.lastgroup]))
             i = found.end()
@@ -139,8 +139,8 @@ class _FormulaParser:
 
     def _sum(self) -> Expression:
         self.depth += 1
-        if self.depth > DEEPEST:
-            raise self.error(f"more than {DEEPEST} brackets are nested")
+        if self.depth > BRACKETS:
+            raise self.error(f"more than {BRACKETS} brackets are nested")
         answer = self._joined("+-", self._product)
         self.depth -= 1
         return answer

@@ -33,7 +33,7 @@ class KeyedNoise:
     """
 
     def __init__(self, seed: int):
-        self.seed = seed
+        self.seed = int(seed)  # a numpy integer has no 2**64
 
     def keys(self, rows: np.ndarray) -> Words:
         """Return one 64-bit key for each row, computed from its floats: (n, D) -> (n,)."""

@@ -7,18 +7,24 @@ holds the scales.
 
 from __future__ import annotations
 
-import json
+import os
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from genrecourse.errors import UserError, amount, counted, did_you_mean
+from genrecourse.errors import UserError, amount, counted, did_you_mean, shown
 from genrecourse.table.formulas import Formula, parse_formula
+from genrecourse.table.limits import DECIMALS
+from genrecourse.table.text_files import (
+    from_json,
+    path_of,
+    read_text,
+    write_text,
+)
 from genrecourse.table.validation import validated
 
 Level = bool | int | float | str
@@ -56,7 +62,7 @@ class Feature(BaseModel):
     categories: tuple[Level, ...] = ()
     ordered: bool = False  # True: the categories are listed from lowest to highest
     range: tuple[float, float] | None = None  # a changed number must lie in it
-    decimals: int | None = Field(None, ge=0)  # 0: whole numbers; None: continuous
+    decimals: int | None = Field(None, ge=0, le=DECIMALS)  # 0: whole numbers; None: continuous
     missing: bool = False  # True: values may be missing, and "missing" is a value of its own
     unit: str = ""
     wording: str = ""  # the feature's name in a sentence; `name` if empty
@@ -331,7 +337,8 @@ class Schema(BaseModel):
 
     def with_relations(self, relations: Iterable[str]) -> Schema:
         """Return a copy in which every plan keeps these relations, and no others."""
-        return self.model_copy(update={"relations": tuple(relations)})
+        data = {"features": self.features, "relations": tuple(relations)}
+        return validated(Schema, data, "schema")
 
     def with_cost(self, cost: str) -> Schema:
         """Return a copy in which a change of any number is paid on this scale.
@@ -344,7 +351,7 @@ class Schema(BaseModel):
         ['quantile', 'range']
         """
         if cost not in get_args(CostScale):
-            raise UserError(f"the cost is {cost!r}; it must be 'range' or 'quantile'")
+            raise UserError(f"the cost is {shown(cost)}; it must be 'range' or 'quantile'")
         schema = self
         for feature in self.features:
             if not feature.is_category:
@@ -397,26 +404,21 @@ class Schema(BaseModel):
     @classmethod
     def from_json(cls, text: str) -> Schema:
         """Return the schema in a JSON text. Raises UserError with one sentence if it is wrong."""
-        try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise UserError(f"the schema is not JSON: {error}") from None
-        return validated(cls, data, "schema")
+        return cls._from_json(text, "the schema")
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the schema to a JSON file."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+        write_text(self.to_json() + "\n", path_of(path, "the schema"))
 
     @classmethod
-    def load(cls, path: str | Path) -> Schema:
+    def load(cls, path: str | os.PathLike[str]) -> Schema:
         """Return the schema in a JSON file."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"cannot read the schema {path}: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise UserError(f"cannot read the schema {path}: not UTF-8; save it as UTF-8") from None
-        return cls.from_json(text)
+        file = path_of(path, "the schema")
+        return cls._from_json(read_text(file, "the schema "), f"the schema {file}")
+
+    @classmethod
+    def _from_json(cls, text: str, where: str) -> Schema:
+        return validated(cls, from_json(text, where), where)
 
     # ---- lint -------------------------------------------------------------------------------
 
@@ -490,13 +492,14 @@ def _infer_feature(column: pd.Series) -> Feature:
         if values.size == 0:
             raise UserError(f"column '{name}' is empty: every value is missing; drop it")
         check_finite(column)
-        return Feature(
-            name=name,
-            kind="number",
-            range=(float(values.min()), float(values.max())),
-            decimals=_decimals(values, single=single),
-            missing=missing,
-        )
+        found = {
+            "name": name,
+            "kind": "number",
+            "range": (float(values.min()), float(values.max())),
+            "decimals": _decimals(values, single=single),
+            "missing": missing,
+        }
+        return validated(Feature, found, "schema")
     if not _is_category(column):
         raise UserError(
             f"column '{name}' has dtype {column.dtype}, which is neither a number nor a category; "

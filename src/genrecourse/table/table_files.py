@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pandas as pd
 
 from genrecourse.errors import UserError
 from genrecourse.table.schema import Schema, check_table
+from genrecourse.table.text_files import path_of, write_whole
 
 KINDS = (".csv", ".parquet")
 NEEDS = "Parquet needs pyarrow; run pip install 'genrecourse[parquet]'"
@@ -29,6 +28,7 @@ def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
         >>> read_table(Path("people.csv"))["age"].tolist()
         [30, 41]
     """
+    path = path_of(path, "the table")
     kind = _kind(path)
     if not path.exists():
         raise UserError(f"there is no file {path}")
@@ -68,7 +68,7 @@ def check_output(path: Path, also: tuple[str, ...] = ()) -> None:
         ...
         genrecourse.errors.UserError: cannot write plans.xls: its name should end in .html, ...
     """
-    endings = (*also, *KINDS)
+    path, endings = path_of(path, "the output"), (*also, *KINDS)
     if path.suffix.lower() not in endings:
         known = f"{', '.join(endings[:-1])} or {endings[-1]}"
         raise UserError(f"cannot write {path}: its name should end in {known}")
@@ -92,58 +92,6 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
         write_whole(path, lambda temporary: table.to_csv(temporary, index=False))
     else:
         write_whole(path, lambda temporary: _parquet(table.to_parquet, temporary, index=False))
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file. Raises UserError if it cannot be read.
-
-    Examples:
-        >>> write_text("debt <= limit", Path("rules.txt"))
-        >>> read_text(Path("rules.txt"))
-        'debt <= limit'
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"cannot read {path}: not UTF-8; save it as UTF-8") from None
-
-
-def write_text(text: str, path: Path) -> None:
-    """Write a text to a UTF-8 file, completely or not at all.
-
-    Examples:
-        >>> write_text("<p>Hello</p>", Path("report.html"))
-        >>> Path("report.html").read_text()
-        '<p>Hello</p>'
-    """
-    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
-
-
-def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
-    """Call `write` with a temporary file, then rename it to `path`. If `write` fails, `path` keeps
-    its old content and the temporary file is removed.
-
-    Examples:
-        >>> write_whole(Path("n.txt"), lambda temporary: temporary.write_text("1"))
-        >>> [path.name for path in Path().glob("*n.txt*")]
-        ['n.txt']
-    """
-    temporary = path.parent / f".{path.name}.{uuid4().hex[:8]}{path.suffix}"
-    try:
-        if path.is_dir():
-            raise UserError(f"cannot write {path}: it is a folder; name a file")
-        if not path.parent.is_dir():
-            raise UserError(
-                f"cannot write {path}: there is no folder {path.parent}; create it first"
-            )
-        write(temporary)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _kind(path: Path) -> str:

@@ -7,7 +7,8 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from genrecourse.errors import UserError, did_you_mean
+from genrecourse.errors import UserError, did_you_mean, shown, text_problem
+from genrecourse.table.limits import NESTED
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -29,11 +30,29 @@ def validated(model: type[M], data: Any, where: str, *, unknown_key_hint: str = 
         ...
         genrecourse.errors.UserError: loan.json: 'sum' is 'a lot': input should be a valid ...
     """
+    odd = _odd_text(data)
+    if odd:
+        raise UserError(f"{where}: {odd}; write it differently")
     try:
         return model.model_validate(data)
     except ValidationError as error:
         sentence = _sentence(error, model, unknown_key_hint)
         raise UserError(f"{where}: {sentence}") from None
+
+
+def _odd_text(data: Any) -> str:
+    """Return what is wrong with the first text that could be neither shown nor stored, or ""."""
+    level = [data]
+    for _ in range(NESTED):  # data from files are not deeper
+        texts = [each for each in level if isinstance(each, str)]
+        for text in texts:
+            if text_problem(text):
+                return f"{shown(text)} {text_problem(text)}"
+        tables = [each for each in level if isinstance(each, dict)]
+        lists = [each for each in level if isinstance(each, list | tuple)]
+        level = [item for each in tables for pair in each.items() for item in pair]
+        level += [item for each in lists for item in each]
+    return ""
 
 
 def _sentence(error: ValidationError, model: type[BaseModel], unknown_key_hint: str) -> str:
@@ -51,7 +70,7 @@ def _sentence(error: ValidationError, model: type[BaseModel], unknown_key_hint: 
         return message
     if first["type"] == "missing":
         return f"'{'.'.join(place)}' is missing"
-    seen = "" if first["type"] == "value_error" else f" is {first['input']!r}"
+    seen = "" if first["type"] == "value_error" else f" is {shown(first['input'])}"
     return f"'{'.'.join(place)}'{seen}: {message}"
 
 

@@ -83,7 +83,7 @@ def fit_retrained(
         >>> (models(np.array([[0.05, 0.5], [0.95, 0.5]])) > 0.5).sum(axis=0)  # votes of 8
         array([0, 8])
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     inputs = torch.as_tensor(Z, dtype=torch.float32)
     outcome = torch.as_tensor(favourable, dtype=torch.float32)
     copies = RetrainedModels(Z.shape[1], generator)

@@ -95,7 +95,7 @@ def compare(
     from genrecourse.evaluation.comparison import rendering
     from genrecourse.evaluation.comparison.ranking import standings
     from genrecourse.reports.console import standings_tables
-    from genrecourse.table.table_files import write_text
+    from genrecourse.table.text_files import write_text
 
     names, sets = split(methods), split(datasets)
     if reference is not None and reference not in names:

@@ -56,7 +56,8 @@ def schema(
     from genrecourse.advice.learning import without_columns
     from genrecourse.table.discovery import discover_relations, keep_relations
     from genrecourse.table.schema import Schema
-    from genrecourse.table.table_files import read_table, write_text
+    from genrecourse.table.table_files import read_table
+    from genrecourse.table.text_files import write_text
 
     X = without_columns(read_table(table), [*split(drop), *([target] if target else [])])
     found = Schema.infer(X, immutable=split(immutable), cost=cost or "range")

@@ -159,7 +159,7 @@ def parameter(text: str) -> tuple[str, Any]:
         raise UserError(f"--param {text!r} should be NAME=VALUE, such as gamma=0.7")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value
 
 

@@ -43,6 +43,7 @@ SHOWS = (
         "evaluation/checks.py",
         "evaluation/examples.py",
         "table/table_files.py",
+        "table/text_files.py",
     ),
     *("rules/policy.py", "rules/relaxations.py", "trust/out_of_fold.py"),
 )

@@ -11,22 +11,21 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from string import Formatter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, shown
+from genrecourse.planning.placeholders import NO_BREAK, fields
+from genrecourse.table.text_files import from_toml, path_of, read_text
 
 if TYPE_CHECKING:
     from genrecourse.table.schema import Feature
 
 FOLDER = Path(__file__).parent
 SHOWN = 3  # how many names an error lists
-NO_BREAK = "\u00a0"  # a space that does not break a line
 SHORT = 16  # values of at most this many letters stay on one line
 
 
@@ -70,7 +69,7 @@ class Wording:
         shipped = sorted(path.stem for path in FOLDER.glob("*.toml"))
         if isinstance(language, str) and language in shipped:
             return _shipped(language)
-        path = Path(language)
+        path = path_of(language, "the wording")
         if not path.is_file():
             raise UserError(
                 f"no wording '{language}': it is neither a language of the library ({shipped}) nor "
@@ -133,16 +132,11 @@ def read_sentences(path: Path) -> dict[str, str]:
     >>> read_sentences(FOLDER / "en.toml")["plan.cost"]
     'cost {cost}'
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read the wording {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"the wording {path} is not TOML: {error}") from None
+    content = from_toml(read_text(path, "the wording "), f"the wording {path}")
     sentences = dict(_flat(content))
     for name, sentence in sentences.items():
         if not isinstance(sentence, str):
-            raise UserError(f"the wording {path}: '{name}' is {sentence!r}; it must be text")
+            raise UserError(f"the wording {path}: '{name}' is {shown(sentence)}; it must be text")
     return sentences
 
 
@@ -193,16 +187,3 @@ def checked(
                 f"{sorted(may) or 'nothing'}"
             )
     return Wording(sentences)
-
-
-def fields(sentence: str) -> set[str]:
-    """Return the placeholders with their conversions and formats, so that only bare names pass.
-
-    >>> sorted(fields("from {before} to {after:.2f}"))
-    ['after:.2f', 'before']
-    """
-    found = set()
-    for _, name, how, conversion in Formatter().parse(sentence):
-        if name is not None:
-            found.add(name + (f"!{conversion}" if conversion else "") + (f":{how}" if how else ""))
-    return found
