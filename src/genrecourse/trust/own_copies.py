@@ -44,7 +44,11 @@ TRAINING = threading.Lock()
 
 
 class CannotRetrainError(Exception):
-    """The model cannot be trained again; the text says why."""
+    """The model cannot be trained again; the text says why.
+
+    >>> str(CannotRetrainError("a part of it is frozen"))
+    'a part of it is frozen'
+    """
 
 
 class OwnCopies:
