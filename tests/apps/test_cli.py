@@ -504,7 +504,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     ),
     "broken schema": (
         lambda: _fit(None, "--schema", _text("s.json", "{")),
-        "the schema is not JSON",
+        "the schema s.json is not JSON",
     ),
     "schema of another table": (
         lambda: _fit(

@@ -92,7 +92,7 @@ def test_every_public_verb_is_known_to_these_tests() -> None:
     """A new verb that gives changes must be tested here, or named as one that gives none."""
     tested = {"recourse", "plans", "sample", "draws", "promise", "assess"}
     gives_none = {"fit", "save", "restored", "check_ready", "kept_rows", "log_prob"}
-    internal = {"propose"}  # what plans are chosen from
+    internal = {"propose", "conflict"}  # what plans are chosen from, which settings do not fit
     of_sklearn = {"get_params", "set_params", "get_metadata_routing"}
     verbs = {
         name
