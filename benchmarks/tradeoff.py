@@ -1,4 +1,4 @@
-"""Score against processor time a row, for every method and effort, on three data sets.
+"""Score against processor time a row, for every method and effort, on each data set with results.
 
     python -m benchmarks.tradeoff
 
@@ -56,11 +56,11 @@ def draw() -> None:
     size = scale("full")
     paths = [path for name in ("main", "baselines") for path in size.all_compared(name)]
     results = Results.read(*paths)
-    figure, axes = plt.subplots(1, len(DATASETS), figsize=(17, 5.4), sharey=True)
-    for ax, (title, dataset) in zip(axes, DATASETS.items(), strict=True):
-        points = found(results, dataset)
-        if points:
-            ax.plot(*zip(*best_so_far(points), strict=True), color="0.75", lw=1, zorder=0)
+    every = {title: found(results, dataset) for title, dataset in DATASETS.items()}
+    every = {title: points for title, points in every.items() if points}  # what has been run
+    figure, axes = plt.subplots(1, len(every), figsize=(5.7 * len(every), 5.4), sharey=True)
+    for ax, (title, points) in zip(axes, every.items(), strict=True):
+        ax.plot(*zip(*best_so_far(points), strict=True), color="0.75", lw=1, zorder=0)
         for label, (ms, score) in points.items():
             ours = label in OURS
             ax.scatter(ms, score, color="tab:red" if ours else "tab:blue", s=36 if ours else 18)
