@@ -30,7 +30,7 @@ OPTIONS = {
     "json": ("status", "print JSON, with every missing run"),
     "new": ("frozen", "freeze the commit of the imported genrecourse"),
 }
-OF_ALL = {"datasets": "all", "jobs": "all"}
+OF_ALL = {"datasets": "all", "seeds": "all", "jobs": "all"}
 
 
 # ---- draw: from the results alone ---------------------------------------------------------------
@@ -77,6 +77,7 @@ def main() -> None:
     for option, (name, words) in OPTIONS.items():
         parser.add_argument(f"--{option}", action="store_true", help=f"{name}: {words}")
     parser.add_argument("--datasets", type=_names, default=[], help="all: only these, as in a,b")
+    parser.add_argument("--seeds", type=_seeds, default=[], help="all: only these, as in 101,102")
     parser.add_argument("--jobs", type=int, help="all: parts at a time; without it one per core")
     options = parser.parse_args()
     for option, owner in {**{k: v[0] for k, v in OPTIONS.items()}, **OF_ALL}.items():
@@ -102,6 +103,14 @@ def _names(text: str) -> list[str]:
     return names
 
 
+def _seeds(text: str) -> list[int]:
+    """Return the seeds of a comma-separated list; a seed that is not frozen is an error."""
+    known = runs.scale("full").seeds
+    if not set(text.split(",")) <= set(map(str, known)):
+        raise argparse.ArgumentTypeError(f"{text}: the seeds are {', '.join(map(str, known))}")
+    return [int(seed) for seed in text.split(",")]
+
+
 def answer(options: argparse.Namespace, size: Scale) -> int:
     """Do what the options say, and return the exit status."""
     if options.name == "frozen":
@@ -123,7 +132,7 @@ def run(options: argparse.Namespace, size: Scale) -> None:
     if options.name != "draw" and not size.is_quick:
         frozen.require()  # now, and not after the first hour
     if options.name == "all":
-        run_all(size, options.datasets, options.jobs)
+        run_all(size, options.datasets, options.seeds, options.jobs)
     for step in RUN.get(options.name, []):
         step(size)
     draw(size)

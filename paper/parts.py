@@ -51,17 +51,17 @@ def run_pinned_at(size: Scale, name: str, seed: int) -> None:
         add_lines(size, path, seed, lambda: pinned.run(name, seed, params))
 
 
-def run_table_1(name: str, size: Scale) -> None:
-    """Run Table 1 on a data set, and describe its cases, seed by seed."""
-    for seed in size.seeds:
+def run_table_1(name: str, size: Scale, seeds: Collection[int] = ()) -> None:
+    """Run Table 1 on a data set, and describe its cases, seed by seed; empty: every seed."""
+    for seed in seeds or size.seeds:
         run_case(size, name, seed)
         for config in runs.COMPARED:
             runs.run_at(config, size, name, seed, "table1")
 
 
-def run_compared(name: str, size: Scale) -> None:
+def run_compared(name: str, size: Scale, seeds: Collection[int] = ()) -> None:
     """Run the other comparisons on a data set, seed by seed: one case at a time fits in memory."""
-    for seed in size.seeds:
+    for seed in seeds or size.seeds:
         for config in runs.COMPARED:
             runs.run_at(config, size, name, seed)
         if name in pinned.SETS:
@@ -133,40 +133,49 @@ LONGEST_FIRST = ("adult-carla", "heloc", "compas", "german", "loan")
 PLANE: dict[str, Step] = {"theory": run_theory, "arrows": run_arrows, "contours": run_contours}
 
 
-def rounds(size: Scale, datasets: Collection[str] = ()) -> list[dict[str, Step]]:
+def rounds(
+    size: Scale, datasets: Collection[str] = (), seeds: Collection[int] = ()
+) -> list[dict[str, Step]]:
     """Return what `all` runs, each round when the one before it is done.
 
     So a run that is stopped has Table 1 first. A quick run has one round, in which each case is
     made once. The parts of a round write no common file; the longest come first.
 
-    datasets: only the parts on these; empty: everything.
+    datasets, seeds: only the parts on these; empty: everything.
 
     >>> [list(each) for each in rounds(runs.scale("full"), ["compas"])]
     [['Table 1 on compas'], ['the rest on compas']]
     """
     names = [name for name in LONGEST_FIRST if not datasets or name in datasets]
     first: dict[str, Step] = {
-        f"Table 1 on {name}": partial(run_table_1, name)
+        f"Table 1 on {name}": partial(run_table_1, name, seeds=seeds)
         for name in names
         if name in DATASETS.values()
     }
-    rest: dict[str, Step] = {f"the rest on {name}": partial(run_compared, name) for name in names}
-    plane = {} if datasets else PLANE
+    rest: dict[str, Step] = {
+        f"the rest on {name}": partial(run_compared, name, seeds=seeds) for name in names
+    }
+    plane = {} if datasets or seeds else PLANE
     if size.is_quick:
         return [{name: partial(run_whole, name) for name in names} | plane]
     return [first | plane, rest]
 
 
-def run_all(size: Scale, datasets: Collection[str] = (), jobs: int | None = None) -> None:
+def run_all(
+    size: Scale,
+    datasets: Collection[str] = (),
+    seeds: Collection[int] = (),
+    jobs: int | None = None,
+) -> None:
     """Run every part, one per core and with one thread each: faster than one part with many.
 
-    datasets: run only the parts on these. jobs: how many parts at a time; None: one per core.
+    datasets, seeds: run only the parts on these. jobs: how many parts at a time; None: one per core.
     """
     os.environ |= {"OMP_NUM_THREADS": "1", "TTY_COMPATIBLE": "0"}  # progress bars would overlap
     started = time.perf_counter()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs or os.cpu_count(), context, max_tasks_per_child=1) as pool:
-        for each in rounds(size, datasets):
+        for each in rounds(size, datasets, seeds):
             parts = {pool.submit(step, size): name for name, step in each.items()}
             for done in as_completed(parts):
                 done.result()

@@ -300,6 +300,9 @@ def test_table_1_comes_first_for_every_seed_and_then_the_rest(
     for each in parts.rounds(size, ["compas"]):
         for step in each.values():
             step(size)
+    last_seed = size.seeds[-1]
+    for each in parts.rounds(size, ["compas"], [last_seed]):
+        assert all(step.keywords["seeds"] == [last_seed] for step in each.values())  # type: ignore[attr-defined]
     tags = [tag for tag, *_ in asked]
     seeds = [seed for tag, seed, config, _ in asked if config == "main"]
     assert tags == sorted(tags, key=lambda tag: tag is None)
@@ -320,19 +323,26 @@ def test_the_command_takes_data_sets(monkeypatch: pytest.MonkeyPatch, size: Scal
     asked = {}
     monkeypatch.setattr(frozen, "require", lambda: None)
     monkeypatch.setattr(runs, "scale", lambda name: size)
-    monkeypatch.setattr(command, "run_all", lambda size, names, jobs: asked.update(n=names, j=jobs))
+    monkeypatch.setattr(
+        command,
+        "run_all",
+        lambda size, names, seeds, jobs: asked.update(n=names, s=seeds, j=jobs),
+    )
     monkeypatch.setattr(command, "draw", lambda size: None)
     monkeypatch.setattr(command.readme, "write", lambda size: None)
-    monkeypatch.setattr(sys, "argv", ["paper", "all", "--datasets", "compas,heloc", "--jobs", "1"])
+    words = "all --datasets compas,heloc --seeds 101 --jobs 1"
+    monkeypatch.setattr(sys, "argv", ["paper", *words.split()])
     with pytest.raises(SystemExit) as done:
         command.main()
-    assert (done.value.code, asked) == (0, {"n": ["compas", "heloc"], "j": 1})
+    assert (done.value.code, asked) == (0, {"n": ["compas", "heloc"], "s": [101], "j": 1})
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
         ["all", "--datasets", "compass"],
+        ["all", "--seeds", "1"],
+        ["table1", "--seeds", "101"],
         ["table1", "--datasets", "compas"],
         ["readme", "--new"],
         ["preset", "--quick"],
