@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genrecourse.advice.record.answers import made_by, request_of, table_of
-from genrecourse.advice.record.check import CHAIN, PERSONAL, Damaged
+from genrecourse.advice.record.check import CHAIN, PERSONAL, DamageError
 from genrecourse.advice.record.commitments import opens
 from genrecourse.advice.record.lines import Line, canonical, read_lines
 from genrecourse.errors import UserError, counted
@@ -26,8 +26,20 @@ if TYPE_CHECKING:
 Computed = Callable[["Service", "pd.DataFrame", "PlanRequest"], Sequence[Any]]
 
 
-def decisions(service: Service, X: pd.DataFrame, _: PlanRequest) -> list[dict[str, Any]]:
-    """Return the decision about each row: whether it is accepted, its score and the cutoff."""
+def decisions(
+    service: Service, X: pd.DataFrame, _: PlanRequest | None = None
+) -> list[dict[str, Any]]:
+    """Return the decision about each row: whether it is accepted, its score and the cutoff.
+
+    >>> import pandas as pd
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> from genrecourse.advice.service import Service
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> h = lambda X: X["income"].to_numpy() / 80
+    >>> service = Service(NearestNeighbour(h, Schema.infer(X)).fit(X))
+    >>> decisions(service, X.tail(1))
+    [{'accepted': True, 'score': 0.9875, 'cutoff': 0.5}]
+    """
     h = service.method.classifier_
     cutoff = float(h.cutoff)
     return [
@@ -56,6 +68,11 @@ class Replay:
     rounded: places of the people whose output has the same bytes but for the last digits of some
         numbers, because a model that scores few rows at once rounds otherwise than with many.
     gap: the largest difference between such numbers.
+
+    >>> print(Replay(5, [("code", "1.0", "1.1")], people=3, erased=0, different=[1]))
+    record 5, computed again for 3 people:
+    another answer for 1 of them (counted from 0: 1)
+    code was 1.0, and is 1.1
     """
 
     record: int
@@ -99,6 +116,22 @@ def replay(
 
     record: its number, counted from 0, as in its receipt. model: the folder of the service's model.
     Raises a UserError if the record is no answer, is damaged, or all its values were erased.
+
+    >>> import pandas as pd
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> from genrecourse.advice.request import PlanRequest
+    >>> from genrecourse.advice.service import Service
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> h = lambda X: X["income"].to_numpy() / 80
+    >>> service = Service(NearestNeighbour(h, Schema.infer(X)).fit(X))
+    >>> from genrecourse.advice.record import Record
+    >>> from genrecourse.advice.record.answers import plans_answer
+    >>> service.save("model")
+    >>> plans = service.plans(X.head(2), PlanRequest())
+    >>> with Record("answers", made_by(service, "model")) as record:
+    ...     _ = record.append(plans_answer("a1", X.head(2), PlanRequest(), plans))
+    >>> print(replay("answers", 0, service, "model"))
+    record 0: the same answer, byte for byte, for 2 people
     """
     line, held = entry(folder, record)
     whole = [each for each in enumerate(held) if "erased" not in each[1]]
@@ -168,6 +201,13 @@ def entry(
     """Return a recorded answer: its line in the chain, and for each person the secret and values.
 
     The values are compared with what the line commits to; `check` compares everything.
+
+    >>> from genrecourse.advice.record import Answer, Record
+    >>> with Record("record", {}) as record:
+    ...     _ = record.append(Answer("a1", "plans", [{"input.age": 41}]))
+    >>> line, people = entry("record", 0)
+    >>> line["request"], people[0]["values"]
+    ('a1', {'input.age': 41})
     """
     folder = path_of(folder, "the record")
     try:
@@ -184,12 +224,12 @@ def entry(
     except OSError as error:
         raise UserError(f"cannot read {error.filename}: {error.strerror}") from None
     if own is None:
-        raise Damaged("its personal values are missing", folder / PERSONAL, record)
+        raise DamageError("its personal values are missing", folder / PERSONAL, record)
     held = _content(own, folder / PERSONAL, record)["people"]
     for i, (person, promised) in enumerate(zip(held, content["people"], strict=True)):
         if "erased" not in person and not opens(person, promised):
             what = f"the values of person {i} are not those that it committed to"
-            raise Damaged(what, folder / PERSONAL, record, own)
+            raise DamageError(what, folder / PERSONAL, record, own)
     return content, list(held)
 
 
@@ -200,5 +240,5 @@ def _first(path: Path, is_it: Callable[[Line], bool]) -> Line | None:
 
 def _content(line: Line, path: Path, record: int) -> dict[str, Any]:
     if line.content is None:
-        raise Damaged("its bytes do not fit its checksum", path, record, line)
+        raise DamageError("its bytes do not fit its checksum", path, record, line)
     return line.content

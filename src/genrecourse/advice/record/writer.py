@@ -16,9 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from genrecourse.advice.record.answers import Answer
 from genrecourse.advice.record.check import CHAIN, PERSONAL, check
 from genrecourse.advice.record.commitments import commitments, new_secret
 from genrecourse.advice.record.erasing import people_of, without
@@ -27,11 +26,18 @@ from genrecourse.advice.record.merkle import Tree, leaf_hash
 from genrecourse.errors import UserError
 from genrecourse.table.text_files import make_folder, path_of
 
+if TYPE_CHECKING:
+    from genrecourse.advice.record.answers import Answer
+
 LOCK, NEW = "lock", "personal.jsonl.new"  # NEW: the second file while an erasure rewrites it
 
 
 class RecordError(OSError):
-    """Nothing was recorded, so the answer must not be sent. The service answers 503."""
+    """Nothing was recorded, so the answer must not be sent. The service answers 503.
+
+    >>> issubclass(RecordError, UserError)  # nobody who asked made a mistake
+    False
+    """
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,9 @@ class Receipt:
 
     Whoever keeps the receipt can show later that the record still holds this answer. It holds no
     personal value.
+
+    >>> Receipt(0, "a1", "2026-11-19T18:00:00.000000Z", "00" * 32).record
+    0
     """
 
     record: int
@@ -68,11 +77,10 @@ class Record:
     Opening reads the whole chain once. An answer whose writing was cut short is removed. A changed
     byte is a UserError that names the first damaged record.
 
-    >>> import tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> with Record(folder, {"code": "1"}) as record:
+    >>> from genrecourse.advice.record.answers import Answer
+    >>> with Record("record", {"code": "1"}) as record:
     ...     receipt = record.append(Answer("a1", "plans", [{"input.age": 41}]))
-    >>> receipt.record, check(folder).people
+    >>> receipt.record, check("record").people
     (0, 1)
     """
 
@@ -282,21 +290,26 @@ class Record:
         if self._refusal:
             raise OSError(self._refusal)
         path, new = self.folder / PERSONAL, self.folder / NEW
-        try:
+        with contextlib.ExitStack() as opened:
+            opened.callback(_remove, new)  # after the replacement there is none
             places = without(path, new, self._state.pending, self._state.personal_bytes)
+            old = _held(opened, path, os.O_WRONLY | os.O_CLOEXEC)
             handle = _opened(new)
-            old = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-            os.replace(new, path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                new.unlink(missing_ok=True)
-            raise
+            try:
+                os.replace(new, path)
+            except OSError:
+                os.close(handle)
+                raise
+            self._swap(handle)
+            _wipe(old, places)
+        _sync_folder(self.folder)  # if this fails, the erasure is repeated
+        self._state.pending = {}
+
+    def _swap(self, handle: int) -> None:
+        """Append to the new second file from now on."""
         os.close(self._personal)
         self._personal = handle
         self._state.personal_bytes = os.fstat(handle).st_size
-        _wipe(old, places)
-        _sync_folder(self.folder)  # if this fails, the erasure is repeated
-        self._state.pending = {}
 
 
 @contextlib.contextmanager
@@ -383,6 +396,18 @@ def _opened(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
+def _held(opened: contextlib.ExitStack, path: Path, flags: int) -> int:
+    """Return a handle that is closed with the block."""
+    handle = os.open(path, flags)
+    opened.callback(os.close, handle)
+    return handle
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
 def _write_all(handle: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
@@ -400,11 +425,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _wipe(handle: int, places: Sequence[tuple[int, int]]) -> None:
     """Overwrite the erased lines of the old file, which nobody can open any more by its name."""
-    try:
+    with contextlib.suppress(OSError):  # the new file is without them in any case
         for byte, length in places:
             os.pwrite(handle, b"0" * length, byte)
         os.fsync(handle)
-    except OSError:
-        pass  # the new file is without them in any case
-    finally:
-        os.close(handle)
