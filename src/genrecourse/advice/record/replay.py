@@ -102,7 +102,7 @@ class Replay:
             )
         if self.erased:
             said.append(f"the values of {self.erased:,} more were erased, so nothing is known")
-        said += [f"{name} was {was}, and is {now}" for name, was, now in self.made_by]
+        said += [_in_words(each) for each in self.made_by]
         return "\n".join(said)
 
 
@@ -150,9 +150,13 @@ def replay(
         )
     people = [person["values"] for _, person in whole]
     X = table_of(people)
-    service.schema.check_columns(X, f"record {record:,}")
+    differs = _differences(line["made_by"], made_by(service, model))
     request = request_of(line["asked"], people)
-    outputs = VERBS[verb](service, X[service.schema.columns], request)
+    try:
+        service.schema.check_columns(X, f"record {record:,}")
+        outputs = VERBS[verb](service, X[service.schema.columns], request)
+    except UserError as error:
+        raise UserError("; ".join([f"{error}"] + [_in_words(each) for each in differs])) from None
     gaps = {
         place: _gap(person["values"]["output"], json.loads(canonical(output)))
         for (place, person), output in zip(whole, outputs, strict=True)
@@ -160,7 +164,7 @@ def replay(
     rounded = [place for place, gap in gaps.items() if 0 < gap <= ROUNDING]
     return Replay(
         record,
-        _differences(line["made_by"], made_by(service, model)),
+        differs,
         len(whole),
         len(held) - len(whole),
         [place for place, gap in gaps.items() if gap > ROUNDING],
@@ -187,6 +191,11 @@ def _gap(was: Any, now: Any) -> float:
 def _places(places: Sequence[int]) -> str:
     shown = ", ".join(map(str, places[:10])) + (", ..." if len(places) > 10 else "")
     return f"{len(places):,} of them (counted from 0: {shown})"
+
+
+def _in_words(difference: tuple[str, Any, Any]) -> str:
+    name, was, now = difference
+    return f"{name} was {was}, and is {now}"
 
 
 def _differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
