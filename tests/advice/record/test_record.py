@@ -149,7 +149,7 @@ def test_waiting_threads_share_a_sync(tmp_path: Path, monkeypatch: pytest.Monkey
             pass
         for each in threads[1:]:
             each.start()
-        while len(record._queue) < 8:
+        while record._queue.qsize() < 8:
             pass
         go.set()
         for each in threads:
@@ -387,7 +387,8 @@ def test_an_answer_cut_short_needs_no_repair(folder: Path, tmp_path: Path) -> No
     torn = tmp_path / "torn"
     torn.mkdir()
     own, chain = (len(after[name]) - len(before[name]) for name in (PERSONAL, CHAIN))
-    for written in range(0, own + chain, 7):
+    edges = {1, own - 1, own, own + 1, own + chain - 1}
+    for written in sorted({*range(0, own + chain, 29), *edges}):
         left = {
             PERSONAL: after[PERSONAL][: len(before[PERSONAL]) + min(written, own)],
             CHAIN: after[CHAIN][: len(before[CHAIN]) + max(written - own, 0)],
@@ -482,21 +483,38 @@ def test_after_a_failed_sync_nothing_is_promised(
     check(folder)
 
 
-def test_an_interrupt_leaves_nothing_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = (folder / PERSONAL).read_bytes()
-    real = os.fsync
-
-    def interrupted(_: int) -> None:
-        monkeypatch.setattr(writer.os, "fsync", real)
-        raise KeyboardInterrupt
-
+def test_a_process_that_was_forked_does_not_write(folder: Path) -> None:
     with Record(folder, FACTS) as record:
-        monkeypatch.setattr(writer.os, "fsync", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            record.append(answer("a"))
-        assert (folder / PERSONAL).read_bytes() == before
+        child = os.fork()
+        if child == 0:
+            try:
+                record.append(answer("a"))
+                os._exit(1)
+            except RecordError:
+                record.close()
+                os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
         assert record.append(answer("b")).record == 14
-    check(folder)
+
+
+def test_closing_writes_what_waits(folder: Path) -> None:
+    record, receipts, refused = Record(folder, FACTS), {}, []
+
+    def append(name: str) -> None:
+        try:
+            receipts[name] = record.append(answer(name)).record
+        except RecordError:
+            refused.append(name)
+
+    threads = [threading.Thread(target=append, args=(f"t{i}",)) for i in range(24)]
+    for each in threads:
+        each.start()
+    record.close()
+    for each in threads:
+        each.join()
+    assert len(receipts) + len(refused) == 24
+    assert lost(folder, receipts) == []
+    assert check(folder).answers == 12 + len(receipts)
 
 
 def test_one_writer(folder: Path) -> None:
