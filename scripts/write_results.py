@@ -130,7 +130,7 @@ def record() -> str:
         ],
     ]
     if "answers" in full:
-        said = f"{full['answers']:,} recorded and whole, then \"{full['error']}\""
+        said = f'{full["answers"]:,} recorded and whole, then "{full["error"]}"'
         rows.append(["answers on a disk of 1 MB", said])
     head = ["", f"on {found['cores']} cores"]
     return f"\n{markdown(head, rows)}\n"
