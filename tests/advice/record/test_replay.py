@@ -20,7 +20,7 @@ from genrecourse.advice.record.answers import (
     table_of,
 )
 from genrecourse.advice.record.check import check
-from genrecourse.advice.record.replay import decisions, entry, replay
+from genrecourse.advice.record.replay import entry, replay, scores
 from genrecourse.advice.request import PlanRequest
 from genrecourse.advice.service import Service
 from genrecourse.apps import cli
@@ -63,7 +63,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Record(folder / "record", facts) as record:
         record.append(plans_answer("a0", X, REQUEST, service.plans(X, REQUEST)))
         plain = PlanRequest()
-        record.append(answer_about("a1", "decision", X, plain, decisions(service, X)))
+        record.append(answer_about("a1", "decision", X, plain, scores(service, X)))
         record.append(plans_answer("a2", X, plain, service.plans(X, plain)))
         record.append(answer_about("a3", "recheck", X, plain, [True] * len(X)))
         record.append(Answer("a4", "plans", []))
@@ -162,9 +162,9 @@ def test_rounding_is_told_apart_from_another_answer(
     service = Service.open(folders / "model")
     off = 6e-8
 
-    def shifted(service: Service, X: pd.DataFrame, _: PlanRequest) -> list[dict[str, Any]]:
-        found = decisions(service, X)
-        found[2]["score"] += off
+    def shifted(service: Service, X: pd.DataFrame, _: PlanRequest) -> list[float]:
+        found = scores(service, X)
+        found[2] += off
         return found
 
     monkeypatch.setitem(replay.__globals__["VERBS"], "decision", shifted)
@@ -194,7 +194,9 @@ def test_what_cannot_be_computed_again(folders: Path, row: int, said: str) -> No
 def test_a_verb_without_a_replay(tmp_path: Path, folders: Path) -> None:
     with Record(tmp_path, {}) as record:
         record.append(Answer("a", "dance", [{"output": 1}]))
-    with pytest.raises(UserError, match=r"answers 'dance'; only plans, decision can be"):
+    with pytest.raises(
+        UserError, match=r"answers 'dance'; only plans, decision, predict, infer can"
+    ):
         replay(tmp_path, 0, Service.open(folders / "model"), folders / "model")
 
 

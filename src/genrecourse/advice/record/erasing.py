@@ -56,7 +56,8 @@ def without(
 
     erased: who, and the record that says so. size: bytes of the file that count.
 
-    >>> raw = sealed({"n": 0, "people": [{"secret": "00", "values": {"input.age": 41}}]}) + b"\n"
+    >>> held = {"n": 0, "people": [{"secret": "00", "values": {"input.age": 41}}]}
+    >>> raw = sealed(held) + b"\\n"
     >>> _ = Path("old").write_bytes(raw)
     >>> places = without(Path("old"), Path("new"), {(0, 0): 7}, len(raw))
     >>> places == [(0, len(raw) - 1)], Path("new").read_bytes()[:35]

@@ -86,7 +86,8 @@ def read_lines(file: IO[bytes]) -> Iterator[Line]:
     """Yield the lines of a file from where it stands, one at a time.
 
     >>> from io import BytesIO
-    >>> [line.content for line in read_lines(BytesIO(sealed({"n": 3}) + b"\n{}\n"))]
+    >>> two = BytesIO(sealed({"n": 3}) + b"\\n" + b"{}\\n")
+    >>> [line.content for line in read_lines(two)]
     [{'n': 3}, None]
     """
     byte = file.tell()

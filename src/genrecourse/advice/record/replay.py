@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 Computed = Callable[["Service", "pd.DataFrame", "PlanRequest"], Sequence[Any]]
 
 
-def decisions(
-    service: Service, X: pd.DataFrame, _: PlanRequest | None = None
-) -> list[dict[str, Any]]:
-    """Return the decision about each row: whether it is accepted, its score and the cutoff.
+def scores(service: Service, X: pd.DataFrame, _: PlanRequest | None = None) -> list[float]:
+    """Return what a decision on each row is made of: its score.
 
     >>> import pandas as pd
     >>> from genrecourse import NearestNeighbour, Schema
@@ -37,15 +35,11 @@ def decisions(
     >>> X = pd.DataFrame({"income": range(80)})
     >>> h = lambda X: X["income"].to_numpy() / 80
     >>> service = Service(NearestNeighbour(h, Schema.infer(X)).fit(X))
-    >>> decisions(service, X.tail(1))
-    [{'accepted': True, 'score': 0.9875, 'cutoff': 0.5}]
+    >>> scores(service, X.tail(1))
+    [0.9875]
     """
-    h = service.method.classifier_
-    cutoff = float(h.cutoff)
-    return [
-        {"accepted": score > cutoff, "score": score, "cutoff": cutoff}
-        for score in h.score(X).tolist()
-    ]
+    found: list[float] = service.method.classifier_.score(X).tolist()
+    return found
 
 
 def _plans(service: Service, X: pd.DataFrame, request: PlanRequest) -> list[dict[str, Any]]:
@@ -55,7 +49,10 @@ def _plans(service: Service, X: pd.DataFrame, request: PlanRequest) -> list[dict
 ROUNDING = 1e-6  # of a score between 0 and 1 that a network computes with 32 bits
 
 # What an answer of each verb is computed by: one output for each row.
-VERBS: dict[str, Computed] = {"plans": _plans, "decision": decisions}
+VERBS: dict[str, Computed] = {
+    "plans": _plans,
+    **dict.fromkeys(("decision", "predict", "infer"), scores),  # three protocols, one answer
+}
 
 
 @dataclass(frozen=True)
