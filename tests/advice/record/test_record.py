@@ -8,17 +8,19 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
 
 from genrecourse import UserError
 from genrecourse.advice.record import Answer, Record, RecordError, writer
+from genrecourse.advice.record import check as reading
 from genrecourse.advice.record.check import CHAIN, PERSONAL, DamageError, check
 from genrecourse.advice.record.commitments import commitment, salt_of
-from genrecourse.advice.record.lines import sealed
+from genrecourse.advice.record.lines import Line, sealed
 from genrecourse.advice.record.proofs import (
     consistency_proof,
     inclusion_proof,
@@ -304,7 +306,7 @@ def test_an_erasure_leaves_the_chain_whole(folder: Path) -> None:
     after = (folder / CHAIN).read_bytes()
     assert after.startswith(before)
     state = check(folder, known={root.size: root.root()})
-    assert (len(state.erased), state.answers) == (4, 13)
+    assert (len(state.erased), len(state.pending), state.answers) == (4, 0, 13)
     assert entry(folder, 1)[1] == [{"erased": 14}, {"erased": 14}]
     assert [entry(folder, n)[1] for n in (0, 2)] == kept
 
@@ -357,6 +359,26 @@ def test_erasing_while_others_append(folder: Path) -> None:
     assert lost(folder, receipts) == []
     state = check(folder)
     assert (len(state.erased), len(state.pending), state.answers) == (8, 0, 72)
+
+
+def test_an_auditor_who_reads_during_an_erasure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The values vanish from the file that is being read; that is no damage."""
+    small_record(tmp_path, answers=60)
+    real, erased = reading.read_lines, []
+
+    def interrupted(file: IO[bytes]) -> Iterator[Line]:
+        for line in real(file):
+            if str(file.name).endswith(PERSONAL) and not erased:
+                erased.append(record.erase("a55"))
+            yield line
+
+    with Record(tmp_path, FACTS) as record:
+        monkeypatch.setattr(reading, "read_lines", interrupted)
+        state = check(tmp_path)
+    assert erased == [2]
+    assert (state.size, len(state.erased), state.pending) == (63, 4, {})
 
 
 @pytest.mark.parametrize("cut", ["before the second file", "after a part of it"])
