@@ -108,6 +108,7 @@ class DiCE(GradientMethod):
         points = np.repeat(Z[:, None, :], k, axis=1)
         if rejected.any():
             points[rejected] = self._points(Z[rejected], KeyedNoise(self.random_state), k)
+        X = X[[name for name in X.columns if name in people.X]]
         return long_frame(self.problem_.encoder, X, points.reshape(len(X) * k, -1), "choice")
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
