@@ -27,6 +27,7 @@ from genrecourse.errors import UserError
 from genrecourse.methods import load
 from genrecourse.planning.plans import Plan, Plans
 from genrecourse.rules.policy import Policy, read_policy
+from genrecourse.table.reading import known_columns
 from genrecourse.table.schema import Schema, check_table
 from genrecourse.table.table_files import read_table
 from genrecourse.table.text_files import path_of
@@ -108,18 +109,19 @@ class Service:
     ) -> pd.DataFrame:
         """Return people from a table or its file; rows of a file are numbered from 0.
 
-        Columns that the model does not know, such as an id, are left out unless `all_columns`.
+        Columns that the model does not know, such as an id, are left out with a warning unless
+        `all_columns`. There may be no rows.
         """
         if isinstance(source, pd.DataFrame):
-            check_table(source)
             X, where = source, "the table"
         else:
-            X, where = (
-                read_table(path_of(source, "the table"), self.schema).reset_index(drop=True),
-                str(source),
-            )
+            path, where = path_of(source, "the table"), str(source)
+            X = read_table(path, self.schema, may_be_empty=True).reset_index(drop=True)
+        if not all_columns:
+            return known_columns(self.schema, X, where)[self.schema.columns]
+        check_table(X, may_be_empty=True)
         self.schema.check_columns(X, where)
-        return X if all_columns else X[self.schema.columns]
+        return X
 
     def plans(self, X: pd.DataFrame, request: PlanRequest = AS_FITTED) -> Plans:
         """Return the plans of each row of X under the policy and the rules of the request."""
@@ -129,6 +131,8 @@ class Service:
 
     def explain(self, X: pd.DataFrame, row: int, request: PlanRequest = AS_FITTED) -> Plan:
         """Return the plan of one row of X, counted from 0; further ones are its alternatives."""
+        if len(X) == 0:
+            raise UserError("the table has no rows, so there is nobody to explain")
         if not 0 <= row < len(X):
             raise UserError(f"the table has the rows 0 to {len(X) - 1}; there is no row {row}")
         if request.rules is not None:
