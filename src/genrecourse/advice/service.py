@@ -27,7 +27,6 @@ from genrecourse.errors import UserError
 from genrecourse.methods import load
 from genrecourse.planning.plans import Plan, Plans
 from genrecourse.rules.policy import Policy, read_policy
-from genrecourse.table.reading import known_columns
 from genrecourse.table.schema import Schema, check_table
 from genrecourse.table.table_files import read_table
 from genrecourse.table.text_files import path_of
@@ -109,19 +108,17 @@ class Service:
     ) -> pd.DataFrame:
         """Return people from a table or its file; rows of a file are numbered from 0.
 
-        Columns that the model does not know, such as an id, are left out with a warning unless
-        `all_columns`. There may be no rows.
+        Columns that the model does not know, such as an id, are left out unless `all_columns`.
+        There may be no rows.
         """
         if isinstance(source, pd.DataFrame):
             X, where = source, "the table"
         else:
             path, where = path_of(source, "the table"), str(source)
             X = read_table(path, self.schema, may_be_empty=True).reset_index(drop=True)
-        if not all_columns:
-            return known_columns(self.schema, X, where)[self.schema.columns]
         check_table(X, may_be_empty=True)
         self.schema.check_columns(X, where)
-        return X
+        return X if all_columns else X[self.schema.columns]
 
     def plans(self, X: pd.DataFrame, request: PlanRequest = AS_FITTED) -> Plans:
         """Return the plans of each row of X under the policy and the rules of the request."""

@@ -244,9 +244,9 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
             Z_plus[rows] = problem.legal(Z[rows], found, mine)
         X_plus = problem.encoder.decode(Z_plus, like=read.X, F_like=people.F)
         if status:
-            found = _assessed(self, people, problem.read(X_plus), compiled)["status"]
+            assessed = _assessed(self, people, problem.read(X_plus), compiled)
             column = np.full(len(X), "unreadable", dtype=object)
-            column[read.rows] = found.to_numpy()
+            column[read.rows] = assessed["status"].to_numpy()
             return _in_place(X, read.rows, X_plus).assign(status=column)
         if read.faults:
             _warn_of_unreadable(self._where("recourse"), read, X.index)
@@ -418,11 +418,12 @@ def _assessed(
 def _in_place(X: pd.DataFrame, rows: np.ndarray, X_plus: pd.DataFrame) -> pd.DataFrame:
     """Return the table X with X_plus in these rows; X_plus may lack columns of X."""
     if len(rows) == len(X):
-        return X_plus if len(X_plus.columns) == len(X.columns) else X.assign(**dict(X_plus.items()))
+        same = len(X_plus.columns) == len(X.columns)
+        return X_plus if same else X.assign(**{str(name): X_plus[name] for name in X_plus})
     left = np.delete(np.arange(len(X)), rows)
     back = np.argsort(np.concatenate([rows, left]))
     whole = {
-        name: _joined(X_plus[name], X[name].iloc[left]).iloc[back].set_axis(X.index)
+        str(name): _joined(X_plus[name], X[name].iloc[left]).iloc[back].set_axis(X.index)
         for name in X_plus.columns
     }
     return X.assign(**whole)

@@ -26,7 +26,7 @@ from genrecourse.planning.placeholders import NO_BREAK
 from genrecourse.planning.promised import Promise
 from genrecourse.planning.round_numbers import RoundNumbers
 from genrecourse.planning.wording import Wording, english, unbroken
-from genrecourse.table.reading import Fault
+from genrecourse.table.faults import Fault
 from genrecourse.table.schema import Feature, plain
 from genrecourse.table.text_files import from_json
 

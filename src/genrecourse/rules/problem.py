@@ -28,7 +28,7 @@ from genrecourse.table.reading import faults_in, known_columns, settled
 
 if TYPE_CHECKING:
     from genrecourse.model.classifier import Classifier
-    from genrecourse.table.reading import Fault
+    from genrecourse.table.faults import Fault
     from genrecourse.table.schema import Schema
 
 

@@ -419,7 +419,7 @@ def _as_meant(feature: Feature, block: Block, dtype: Any, raw: Array) -> Array:
 def _level_index(feature: Feature, column: pd.Series) -> Array:
     """Return the index of each cell's level in the schema's categories; NaN if missing."""
     try:
-        codes, uniques = _factorized(column)
+        codes, uniques = _factorized(feature, column)
     except TypeError as error:  # lists and other values that cannot be hashed
         raise UserError(
             f"column '{feature.name}' holds values that are not among its categories "
@@ -440,8 +440,13 @@ def _level_index(feature: Feature, column: pd.Series) -> Array:
     return places[codes]
 
 
-def _factorized(column: pd.Series) -> tuple[np.ndarray, Any]:
-    """Return the number of each cell's value (missing: -1) and the values; 1 is not True."""
+def _factorized(feature: Feature, column: pd.Series) -> tuple[np.ndarray, Any]:
+    """Return the number of each cell's value (missing: -1) and the values.
+
+    1 is not True, except among levels of several kinds, where `infer` takes them for one.
+    """
+    if mixes_kinds(feature):
+        return pd.factorize(column)
     gone, cells = column.isna().to_numpy(), column.tolist() if column.dtype == object else []
     is_bool = np.array([isinstance(cell, bool | np.bool_) for cell in cells], dtype=bool)
     if not is_bool.any() or (is_bool | gone).all():
@@ -453,6 +458,15 @@ def _factorized(column: pd.Series) -> tuple[np.ndarray, Any]:
         for key, lost in zip(keys, gone, strict=True)
     ]
     return np.array(codes), [value for _, value in places]
+
+
+def mixes_kinds(feature: Feature) -> bool:
+    """Return whether the categories of a feature are of several kinds, such as text and numbers.
+
+    >>> mixes_kinds(Feature(name="floor", kind="category", categories=(1, 2, "roof")))
+    True
+    """
+    return len({kind_of_level(level) for level in feature.categories}) > 1
 
 
 def kind_of_level(value: object) -> str:

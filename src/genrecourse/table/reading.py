@@ -10,40 +10,18 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError, counted, shown, stacklevel_of_caller
-from genrecourse.table.encoding import kind_of_level, read_column
+from genrecourse.table.encoding import kind_of_level, mixes_kinds, read_column
+from genrecourse.table.faults import Fault
 from genrecourse.table.schema import Feature, Schema, check_table, plain
 
 NAMED = 5  # columns or categories that a message names
 WHOLE = range(-(2**63), 2**63)  # whole numbers that a column of numbers can hold
-
-
-@dataclass(frozen=True)
-class Fault:
-    """Why a row cannot be read: its first cell that the schema does not allow.
-
-    code: `unseen-category`, `missing`, `wrong-type`, `not-finite`, `too-large`, or `not-one-hot` if
-        a category is stored in columns of 0 and 1 and not exactly one of them is 1.
-    value: the value as Python writes it, shortened. known: the categories that the column may hold.
-
-    >>> Fault("not-finite", "income", "inf").to_dict()
-    {'code': 'not-finite', 'column': 'income', 'value': 'inf', 'known': ''}
-    """
-
-    code: str
-    column: str
-    value: str
-    known: str = ""
-
-    def to_dict(self) -> dict[str, str]:
-        """Return plain values for JSON."""
-        return asdict(self)
 
 
 # ---- columns ---------------------------------------------------------------------------------
@@ -141,9 +119,9 @@ def _is_right(feature: Feature, X: pd.DataFrame) -> bool:
 def _faults(feature: Feature, X: pd.DataFrame) -> Iterator[tuple[int, Fault]]:
     """Yield the faults of one feature, with their rows."""
     if feature.one_hot:
-        for row in np.flatnonzero(feature.not_one_hot(X)):
-            cells = {name: plain(X[name].iloc[row]) for name in feature.one_hot}
-            yield int(row), Fault("not-one-hot", feature.name, shown(cells))
+        for place in np.flatnonzero(feature.not_one_hot(X)).tolist():
+            cells = {name: plain(X[name].iloc[place]) for name in feature.one_hot}
+            yield place, Fault("not-one-hot", feature.name, shown(cells))
         return
     column = X[feature.name]
     gone = column.isna().to_numpy()
@@ -160,12 +138,14 @@ def _faults(feature: Feature, X: pd.DataFrame) -> Iterator[tuple[int, Fault]]:
 
 def _category_code(feature: Feature) -> Callable[[Any], str]:
     """Return a function that says what is wrong with a cell of a category; "" if nothing is."""
-    known = {(kind_of_level(level), level) for level in feature.categories}
+    # among levels of several kinds, 1 and True are one level
+    kind = (lambda value: "") if mixes_kinds(feature) else kind_of_level
+    known = {(kind(level), level) for level in feature.categories}
 
     def code(value: Any) -> str:
         value = plain(value)
         try:
-            return "" if (kind_of_level(value), value) in known else "unseen-category"
+            return "" if (kind(value), value) in known else "unseen-category"
         except Exception:  # a list, or an object that cannot be compared
             return "unseen-category"
 

@@ -165,7 +165,10 @@ def parameter(text: str) -> tuple[str, Any]:
         raise UserError(f"--param {shown(text)} should be NAME=VALUE, such as gamma=0.7")
     name = name.strip()
     if value[:1] in tuple('[{"'):  # meant as JSON, and no word
-        return name, from_json(value, f"--param {name}={shown(value)}")
+        try:
+            return name, from_json(value, f"--param {name}={shown(value)}")
+        except UserError as error:
+            raise UserError(f"{error}; write a number, a word, or a list such as [1, 2]") from None
     try:
         return name, json.loads(value)
     except ValueError:

@@ -300,10 +300,12 @@ def _open(model: Path, classifier: str | None, policy: Path | None) -> Service:
 
 def _people(service: Service, file: Path) -> pd.DataFrame:
     """Return the people in a file; print a note if it has columns that the model does not read."""
+    from genrecourse.table.reading import known_columns
+
     with own_warnings() as notes:
-        X = service.read_people(file)
+        X = known_columns(service.schema, service.read_people(file, all_columns=True), str(file))
     print_notes(notes)
-    return X
+    return X[service.schema.columns]
 
 
 def _rechecked(plans: Path, model: Path | None, classifier: str | None) -> pd.DataFrame:
