@@ -593,7 +593,8 @@ def long_frame(encoder: TableEncoder, X: pd.DataFrame, Z_plus: Array, name: str)
     """
     k = len(Z_plus) // max(1, len(X))
     like = X.iloc[np.repeat(np.arange(len(X)), k)]
-    table = encoder.decode(Z_plus, like=like)
+    nobody = np.zeros((0, len(encoder.schema))) if len(like) == 0 else None
+    table = encoder.decode(Z_plus, like=like, F_like=nobody)
     table.index = long_index(X, k, name)
     return table
 

@@ -357,7 +357,7 @@ def _few_levels(feature: Feature, column: pd.Series) -> Array | None:
     known = {(kind_of_level(level), level): float(k) for k, level in enumerate(feature.categories)}
     try:
         return np.array([known[kind_of_level(v), v] for v in column.tolist()])
-    except (KeyError, TypeError):  # missing, unknown, or not hashable
+    except Exception:  # missing, unknown, or an object that cannot be hashed or compared
         return None
 
 
@@ -420,7 +420,7 @@ def _level_index(feature: Feature, column: pd.Series) -> Array:
     """Return the index of each cell's level in the schema's categories; NaN if missing."""
     try:
         codes, uniques = _factorized(feature, column)
-    except TypeError as error:  # lists and other values that cannot be hashed
+    except Exception as error:  # lists and other objects that cannot be hashed or compared
         raise UserError(
             f"column '{feature.name}' holds values that are not among its categories "
             f"{list(feature.categories)}: {error}"

@@ -583,8 +583,10 @@ def _flags(column: pd.Series) -> np.ndarray:
     """Return a column of 0 and 1, or of true and false, as numbers; NaN for anything else."""
     try:
         numbers = pd.to_numeric(column, errors="coerce")
+        if numbers.dtype.kind == "c":
+            raise TypeError
         values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError, OverflowError):  # lists and other values that are no scalars
+    except Exception:  # lists, and objects that cannot even be compared
         values = np.array([_flag(value) for value in column.tolist()])
     return np.where(np.isin(values, (0.0, 1.0)), values, np.nan)
 
