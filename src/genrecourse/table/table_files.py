@@ -8,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
@@ -15,7 +16,8 @@ from genrecourse.table.schema import Feature, Schema, check_table
 from genrecourse.table.text_files import NEEDS_PARQUET, path_of, write_whole
 
 KINDS = (".csv", ".parquet")
-TOO_LONG = r"\s*[-+]?\d{19,}\s*"  # a whole number that would make all of its column text
+WHOLE = r"\s*[-+]?\d+\s*"
+HUGE = 2.0**63  # no column of whole numbers holds one that is larger
 FLAGS = ("True", "TRUE", "true", "False", "FALSE", "false")  # as pandas reads them
 
 
@@ -104,14 +106,16 @@ def _has_odd_cells(feature: Feature, column: pd.Series) -> bool:
         return False
     if not pd.api.types.is_numeric_dtype(column.dtype):
         return any(isinstance(cell, str) for cell in column.tolist())
-    # a gap, where there should be none, has made whole numbers fractions
-    return not feature.missing and bool(column.isna().any())
+    # a gap where there should be none, or a huge number, has made whole numbers fractions
+    huge = (column.abs() >= HUGE).any()
+    return bool(huge or (not feature.missing and column.isna().any()))
 
 
 def _numbers_apart(cells: pd.Series) -> pd.Series:
     """Return a column of texts whose numbers are read as in a column of numbers alone."""
-    is_number = pd.to_numeric(cells, errors="coerce").notna()
-    is_number &= ~cells.str.fullmatch(TOO_LONG).fillna(False).astype(bool)
+    numbers = pd.to_numeric(cells, errors="coerce").astype(np.float64)
+    is_whole = cells.str.fullmatch(WHOLE).fillna(False).astype(bool)
+    is_number = numbers.notna() & ~np.isinf(numbers) & ~(is_whole & (numbers.abs() >= HUGE))
     is_flag = cells.isin(FLAGS)
     right = is_number if is_number.any() else is_flag
     if not right.any():
@@ -119,6 +123,8 @@ def _numbers_apart(cells: pd.Series) -> pd.Series:
     alone = pd.read_csv(StringIO("\n".join(["cell", *cells[right]])), low_memory=False)["cell"]
     found = cells.astype(object)
     found[right] = alone.to_numpy(dtype=object)
+    infinite = np.isinf(numbers) & ~is_whole
+    found[infinite] = numbers[infinite]
     return found
 
 
