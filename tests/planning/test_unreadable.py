@@ -102,9 +102,10 @@ def test_recourse_returns_the_row_as_it_is(
         assert answer[column].dtype == bad[column].dtype
     status = method.recourse(bad, status=True)["status"]
     assert status.iloc[ROW] == "unreadable"
-    assert status.iloc[rest].tolist() == method.recourse(PEOPLE, status=True)["status"].iloc[
-        rest
-    ].tolist()
+    assert (
+        status.iloc[rest].tolist()
+        == method.recourse(PEOPLE, status=True)["status"].iloc[rest].tolist()
+    )
     found = method.assess(bad, answer)
     assert found["status"].tolist() == status.tolist()
     assert found.drop(columns="status").iloc[ROW].isna().all()
@@ -135,14 +136,15 @@ def test_a_row_whose_x_plus_cannot_be_read_is_not_assessed(method: NearestNeighb
 @settings(max_examples=40, deadline=None)
 @given(
     cells=st.lists(
-        st.tuples(st.integers(0, 9), st.sampled_from(EVERY_CELL)), min_size=1, max_size=12
+        st.tuples(st.integers(0, 9), st.integers(0, len(EVERY_CELL) - 1)), min_size=1, max_size=12
     ),
     order=st.permutations(range(10)),
 )
-def test_any_bad_cells_in_any_order(cells: list[Any], order: list[int]) -> None:
+def test_any_bad_cells_in_any_order(cells: list[tuple[int, int]], order: list[int]) -> None:
     method, clean = _kept()
     bad = PEOPLE
-    for row, (name, value, _) in cells:
+    for row, which in cells:
+        name, value, _ = EVERY_CELL[which]
         bad = spoilt(bad, row, name, value)
     lost = {row for row, _ in cells}
     for place, plan in zip(order, method.plans(bad.iloc[order]), strict=True):

@@ -63,7 +63,11 @@ NUMBER: list[tuple[Any, str]] = [
     (10**5000, "too-large"),
     (2**63, "too-large"),
 ]
-LEVEL: list[tuple[Any, str]] = [("astronaut", "wrong"), (10**5000, "wrong"), (float("inf"), "wrong")]
+LEVEL: list[tuple[Any, str]] = [
+    ("astronaut", "wrong"),
+    (10**5000, "wrong"),
+    (float("inf"), "wrong"),
+]
 CELLS: dict[str, list[tuple[Any, str]]] = {
     "income": [*ANY, *MISSING, *NUMBER],
     "debt": [*ANY, *MISSING, *NUMBER],

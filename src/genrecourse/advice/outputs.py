@@ -141,8 +141,8 @@ def check_folder(
 ) -> None:
     """Raise UserError if a folder could not be written.
 
-    holds: matches the names of the files that will be in it. what: it is, for the message. is_ours: of an
-    existing folder that holds nothing else, whether it may be replaced.
+    holds: matches the names of the files that will be in it. what: it is, for the
+    message. is_ours: of an existing folder that holds nothing else, whether it may be replaced.
 
     >>> report = re.compile("report.html")
     >>> check_folder(Path("pages"), holds=report, what="a report")

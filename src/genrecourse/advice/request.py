@@ -38,8 +38,8 @@ class PlanRequest:
         plan; a plan below it is shown as fragile, if there is no better one.
     most_changes: plans with more changes are shown only if no sturdy plan has fewer; None: no
         limit.
-    errors: "status": a row that cannot be read gets the status `unreadable` and the reason; "raise":
-        it is a UserError.
+    errors: "status": a row that cannot be read gets the status `unreadable` and the reason;
+        "raise": it is a UserError.
     options: further options of the method, by name, such as `lam` or `n_draws` of GenRe.
 
     >>> PlanRequest(n=2, rules={"lock": ["age"]}).keywords()["n"]

@@ -410,7 +410,11 @@ def audit(
         reason = fault_in_words(read.faults[0], english())
         raise UserError(f"audit: none of {len(X):,} rows can be read (first: {reason})")
     request = request | {"rules": read.rules(request.get("rules"), X.index)}
-    X = X.iloc[read.rows].assign(**{str(name): read.X[name] for name in read.X}) if read.faults else X
+    X = (
+        X.iloc[read.rows].assign(**{str(name): read.X[name] for name in read.X})
+        if read.faults
+        else X
+    )
     check_groups(X, groups)
     measuring = Measuring(
         method=name,

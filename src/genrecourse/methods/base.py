@@ -450,11 +450,11 @@ def _check_room(where: str, X: pd.DataFrame) -> None:
 def _warn_of_unreadable(where: str, read: ReadRows, index: pd.Index) -> None:
     """Warn about rows that are returned as they are because they cannot be read."""
     row, fault = next(iter(read.faults.items()))
-    many = len(read.faults)
+    many, label = len(read.faults), shown(plain(index[row]))
     warnings.warn(
         f"{where}: {many:,} of {counted(len(index), 'row')} cannot be read and "
-        f"{'is' if many == 1 else 'are'} returned unchanged (first: index {shown(plain(index[row]))}"
-        f": {fault_in_words(fault, english())}); recourse(X, status=True) says which these are, "
+        f"{'is' if many == 1 else 'are'} returned unchanged (first: index {label}: "
+        f"{fault_in_words(fault, english())}); recourse(X, status=True) says which these are, "
         "and recourse(X, errors='raise') refuses such a table",
         RowsUnreadable,
         stacklevel=stacklevel_of_caller(),

@@ -109,7 +109,9 @@ class DiCE(GradientMethod):
         if rejected.any():
             points[rejected] = self._points(Z[rejected], KeyedNoise(self.random_state), k)
         X = X[[name for name in X.columns if name in people.X]]
-        return long_frame(self.problem_.encoder, X, points.reshape(len(X) * k, Z.shape[1]), "choice")
+        return long_frame(
+            self.problem_.encoder, X, points.reshape(len(X) * k, Z.shape[1]), "choice"
+        )
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         return self._points(Z, noise, self.k)[:, 0]

@@ -433,8 +433,8 @@ def _level_index(feature: Feature, column: pd.Series) -> Array:
         if place is None:
             row = column.index[int((codes == i).argmax())]
             raise UserError(
-                f"column '{feature.name}' holds {shown(value)} (first: index {row!r}), which is not "
-                f"among its categories {list(feature.categories)}"
+                f"column '{feature.name}' holds {shown(value)} (first: index {row!r}), which is "
+                f"not among its categories {list(feature.categories)}"
             )
         places[i] = place
     return places[codes]
@@ -561,7 +561,9 @@ def _can_hold(dtype: Any, levels: list[Any]) -> bool:
     except (TypeError, ValueError, OverflowError):
         return False
     return all(
-        pd.isna(cell) if level is None else (kind_of_level(cell), cell) == (kind_of_level(level), level)
+        pd.isna(cell)
+        if level is None
+        else (kind_of_level(cell), cell) == (kind_of_level(level), level)
         for cell, level in zip(cells, levels, strict=True)
     )
 

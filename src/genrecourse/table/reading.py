@@ -154,16 +154,17 @@ def _category_code(feature: Feature) -> Callable[[Any], str]:
 
 def _number_code(column: pd.Series) -> Callable[[Any], str]:
     """Return a function that says what is wrong with a cell of a number; "" if nothing is."""
-    dtype = column.dtype
-    is_number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
-    if dtype != object and not (is_number and not pd.api.types.is_complex_dtype(dtype)):
+    types, dtype = pd.api.types, column.dtype
+    is_object = types.is_object_dtype(dtype)
+    is_odd = types.is_bool_dtype(dtype) or types.is_complex_dtype(dtype)
+    if not is_object and (is_odd or not types.is_numeric_dtype(dtype)):
         return lambda value: "wrong-type"
 
     def code(value: Any) -> str:
         if isinstance(value, bool | np.bool_):
             return "wrong-type"
         if isinstance(value, int | np.integer):
-            return "" if int(value) in WHOLE or dtype != object else "too-large"
+            return "" if int(value) in WHOLE or not is_object else "too-large"
         if isinstance(value, float | np.floating):
             return "not-finite" if math.isinf(float(value)) else ""
         return "wrong-type"

@@ -94,7 +94,9 @@ def plans(
     lost = made.unreadable
     if lost:
         first = f"person {lost[0].person}: {lost[0].reason}"
-        print_notes([f"{len(lost):,} of {counted(len(made), 'row')} cannot be read; first, {first}"])
+        print_notes(
+            [f"{len(lost):,} of {counted(len(made), 'row')} cannot be read; first, {first}"]
+        )
 
 
 @app.command(epilog="Example: genrecourse explain model german.csv --row 1")
