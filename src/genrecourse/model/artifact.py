@@ -193,7 +193,12 @@ def read(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 
 
 def from_bytes(files: dict[str, bytes]) -> tuple[dict[str, Any], Arrays]:
-    """Return the dict and the arrays that `to_bytes` was given, in the current format."""
+    """Return the dict and the arrays that `to_bytes` was given, in the current format.
+
+    Examples:
+        >>> from_bytes(to_bytes({}, {"rows": np.zeros((2, 3))}))[1]["rows"].shape
+        (2, 3)
+    """
     content = _parse(Path(JSON_NAME), files[JSON_NAME])
     return _content(content, Path(TENSORS_NAME), files[TENSORS_NAME])
 
