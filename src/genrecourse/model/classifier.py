@@ -79,6 +79,7 @@ class Classifier:
                 "lowest and highest score of your model, for example score_range=(300, 850) in "
                 "Python or --score-range 300,850 on the command line"
             )
+        _check_favourable(favourable)
         self.model = model
         self.favourable = favourable
         self.cutoff = cutoff
@@ -230,7 +231,12 @@ class Classifier:
         proba = as_numbers(self.model.predict_proba(X), len(X), "predict_proba")
         known = getattr(self.model, "classes_", None)
         labels = range(proba.shape[-1] if proba.ndim else 0) if known is None else known
-        classes = [plain(c) for c in labels]
+        classes = _labels(labels)
+        if classes is None:
+            raise UserError(
+                f"classes_ of the classifier is {shown(known)}; it must list the outcomes, in the "
+                "order of the columns of predict_proba"
+            )
         if proba.ndim != 2 or proba.shape != (len(X), len(classes)):
             raise UserError(
                 f"predict_proba returned shape {proba.shape} for {len(X)} rows and {len(classes)} "
@@ -299,6 +305,25 @@ def _run_module(module: nn.Module, Z: Array) -> Any:
     threads = torch_threads(len(Z) * n_weights(module))
     with evaluating(module), torch.inference_mode(), threads:
         return module(torch.tensor(Z, dtype=dtype))  # a copy: an array may be read-only
+
+
+def _labels(found: Any) -> list[Any] | None:
+    """Return outcomes as a list, or None if they are none."""
+    try:
+        labels = [plain(each) for each in found]
+        hash(tuple(labels))
+    except TypeError:  # no list, or of what cannot be an outcome
+        return None
+    return labels
+
+
+def _check_favourable(favourable: Any) -> None:
+    several = isinstance(favourable, set | frozenset | list | tuple)
+    if not _labels(favourable if several else [favourable]):
+        raise UserError(
+            f"favourable is {shown(favourable)}; give the label of the favourable outcome, or a set "
+            "of labels"
+        )
 
 
 def _ends(score_range: Any) -> tuple[float, float]:
