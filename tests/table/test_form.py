@@ -45,7 +45,7 @@ LOOSE = {
     "arrow text": "object",
     "new text": "object",
     "category": "object",
-    "ordered": "category",
+    "ordered": "object",
     "numbered": "int64",
 }
 
