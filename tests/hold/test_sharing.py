@@ -24,7 +24,6 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
@@ -99,7 +98,9 @@ def as_bytes(answer: Any) -> bytes:
     if isinstance(answer, pd.DataFrame):
         cells = [float.hex(c) if isinstance(c, float) else c for c in answer.to_numpy().flat]
         return repr((cells, answer.dtypes.tolist(), answer.index.tolist())).encode()
-    rows = [repr((plan.to_text(), plan.score_after, plan.cost, plan.log_likelihood)) for plan in answer]
+    rows = [
+        repr((plan.to_text(), plan.score_after, plan.cost, plan.log_likelihood)) for plan in answer
+    ]
     return "\n".join(rows).encode()
 
 
@@ -285,7 +286,10 @@ def model_files(method: Any) -> dict[str, bytes]:
 @pytest.mark.parametrize("kind", ["genre", "own network", "estimator", "nnr", "wachter"])
 def test_a_pickled_method_answers_alike(kind: str) -> None:
     method = fitted(kind)
-    asked = (lambda m: as_bytes(m.recourse(PEOPLE)), lambda m: as_bytes(m.plans(PEOPLE.head(2), n=2)))
+    asked = (
+        lambda m: as_bytes(m.recourse(PEOPLE)),
+        lambda m: as_bytes(m.plans(PEOPLE.head(2), n=2)),
+    )
     right = [ask(method) for ask in asked]
     for name, way in WAYS.items() if kind == "nnr" else list(WAYS.items())[:1]:
         again = way(method)

@@ -6,14 +6,16 @@ is an error and no number.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import torch
 
 from genrecourse.errors import UserError, shown
-from genrecourse.table.encoding import Array
+
+if TYPE_CHECKING:
+    from genrecourse.table.encoding import Array
 
 SHOWN = 200  # characters of a model's own error in a message
 

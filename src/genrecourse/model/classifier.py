@@ -321,8 +321,8 @@ def _check_favourable(favourable: Any) -> None:
     several = isinstance(favourable, set | frozenset | list | tuple)
     if not _labels(favourable if several else [favourable]):
         raise UserError(
-            f"favourable is {shown(favourable)}; give the label of the favourable outcome, or a set "
-            "of labels"
+            f"favourable is {shown(favourable)}; give the label of the favourable outcome, or a "
+            "set of labels"
         )
 
 
