@@ -361,15 +361,15 @@ class Method(Plannable, BaseEstimator, ABC):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "files" not in state:
-            vars(self).update(state)
+            self.__dict__.update(state)
             return
         meta, arrays = artifact.from_bytes(state["files"])
         made = type(self).restored(meta, arrays, state["classifier"], is_same=True)
-        vars(self).update(vars(made) | state["params"])
+        self.__dict__.update(vars(made) | state["params"])
 
     def __copy__(self) -> Self:  # it shares what was learned, without a way through bytes
         made = type(self).__new__(type(self))
-        vars(made).update(vars(self))
+        made.__dict__.update(vars(self))
         return made
 
     @property

@@ -35,7 +35,7 @@ def as_numbers(answer: Any, n: int, who: str) -> Array:
     if isinstance(answer, pd.Series | pd.DataFrame):
         answer = _cells(_in_order(answer, n))
     if isinstance(answer, np.ma.MaskedArray):
-        answer = answer.astype(np.float64).filled(np.nan)
+        answer = np.ma.filled(answer.astype(np.float64), np.nan)
     try:
         found = np.asarray(answer)
         if found.dtype.kind == "O" and found.ndim and not _has_text(found):
