@@ -150,6 +150,8 @@ def in_threads(n: int, act: Callable[[int], None]) -> None:
         raise errors.get()
 
 
+QUICKEST = {"genre": (1, 6, 7), "module": (0, 1, 4)}  # of these questions
+
 # ---- threads ----------------------------------------------------------------------------------
 
 
@@ -162,7 +164,8 @@ def test_threads_get_the_answers_of_one_thread(kind: str, calls: int) -> None:
 
     def act(i: int) -> None:
         for k in range(calls):
-            j = (7 * i + k) % len(asked)
+            slow = (i + k) % 20 == 0  # a plan takes as long as many another answer
+            j = (7 * i + k // 20) % len(asked) if slow else QUICKEST[kind][(i + k) % 3]
             assert as_bytes(asked[j]()) == right[j], j
 
     in_threads(10, act)
