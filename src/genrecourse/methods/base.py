@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -26,10 +26,11 @@ from genrecourse.errors import (
     shown,
     stacklevel_of_caller,
 )
-from genrecourse.methods.params import WithParameters, check_params, pack_params, unpack_params
+from genrecourse.methods.params import check_params, pack_params, unpack_params
 from genrecourse.model import artifact
-from genrecourse.model.artifact import pack, unpack
-from genrecourse.model.classifier import Classifier, fit_mlp
+from genrecourse.model.answers import answers_alike
+from genrecourse.model.artifact import SAME_SCORE, pack, unpack
+from genrecourse.model.classifier import MLP, Classifier, fit_mlp
 from genrecourse.model.settings import (
     ANYTHING,
     NOTHING,
@@ -75,7 +76,7 @@ N_PROBES = 64  # training rows whose scores identify a classifier at load
 GROUPS = ("menu", "ground", "levels", "copies")  # of a model file's arrays: what planning keeps
 
 
-class Method(Plannable, BaseEstimator, metaclass=WithParameters):
+class Method(Plannable, BaseEstimator, ABC):
     """A recourse method around a classifier. A subclass writes `_fit` and `_recourse`.
 
     classifier: a `Classifier`, or any model that one can wrap; None: `fit` trains the paper's MLP
@@ -120,6 +121,10 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
     policy_: Policy | None = None  # in force in every verb; see `Policy.applied_to`
     verifier_: Verifier | None = None
     fit_report_: Mapping[str, Any] = MappingProxyType({})  # how the fit went; empty: no report
+
+    def __new__(cls, *_: Any, **params: Any) -> Self:
+        check_params(cls, params)  # before Python refuses an unknown name in its own words
+        return super().__new__(cls)
 
     def __init__(
         self, classifier: Any = None, schema: Schema | None = None, *, random_state: int = 0
@@ -186,6 +191,7 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
             self.policy_.check_fitted(self)
         scores = self.classifier_.score(X)
         self._probe_scores = scores[places]
+        _warn_if_unsteady(self._where("fit"), self.problem_, self._probe_scores)
         if y is None:
             favourable = scores > self.classifier_.cutoff
         else:
@@ -300,7 +306,10 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
         self.check_ready("save", {})
         if policy is not None:
             policy.check_fitted(self)
-        policy = policy or self.policy_
+        artifact.write(folder, *self._packed(policy or self.policy_))
+
+    def _packed(self, policy: Policy | None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what a model file holds: plain values, and arrays."""
         state, arrays = self._state()
         h, weights = artifact.pack_classifier(self.classifier_)
         params = pack_params(self.get_params(deep=False))
@@ -324,7 +333,7 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
         arrays = {**artifact.under("state", arrays), **artifact.under("classifier", weights)}
         for name, group in self.planning_.arrays(with_outcomes=self._keeps_outcomes).items():
             arrays |= artifact.under(name, group)
-        artifact.write(folder, meta, arrays)
+        return meta, arrays
 
     @classmethod
     def restored(
@@ -333,17 +342,24 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
         arrays: dict[str, np.ndarray],
         classifier: Any,
         policy: Policy | str | os.PathLike[str] | None = None,
+        *,
+        is_same: bool = False,
     ) -> Self:
         """Return the method that `save` was called on, from what `artifact.read` returns.
 
-        policy: another policy than the one in the file; see `load`.
+        policy: another policy than the one in the file; see `load`. is_same: the classifier is
+        known to be the one that it was fitted with, and is not asked.
         """
         schema = artifact.unpack_schema(meta["schema"])
         encoder = artifact.unpack_encoder(meta["encoder"])
         probe = artifact.unpack_table(meta["probe"]["rows"])
         scores = np.array(meta["probe"]["scores"], dtype=np.float64)
         h = artifact.unpack_classifier(
-            meta["classifier"], artifact.within("classifier", arrays), classifier, probe, scores
+            meta["classifier"],
+            artifact.within("classifier", arrays),
+            classifier,
+            probe,
+            None if is_same else scores,
         )
         problem = Problem.of(encoder, h, probe)
         method = cls(**unpack_params(meta["params"], cls._records, schema, problem.classifier))
@@ -367,6 +383,42 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
         if self.verifier_ is None:
             return None
         return self.problem_.protected.hide_encoded(np.concatenate(self.verifier_.like_))
+
+    # ---- pickle ----------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what pickle stores, for processes that share a method (joblib, Ray, Spark).
+
+        What was learned is stored as in a model file. The parameters, and with them a classifier of
+        the user's, are pickled as they are.
+        """
+        if not self._is_packable:
+            return dict(vars(self))
+        h = self.classifier_
+        ours = type(h.model) is MLP and h.encoder is not None
+        return {
+            "params": self.get_params(deep=False),
+            "classifier": None if ours else h,
+            "files": artifact.to_bytes(*self._packed(self.policy_)),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "files" not in state:
+            self.__dict__.update(state)
+            return
+        meta, arrays = artifact.from_bytes(state["files"])
+        made = type(self).restored(meta, arrays, state["classifier"], is_same=True)
+        self.__dict__.update(vars(made) | state["params"])
+
+    def __copy__(self) -> Self:  # it shares what was learned, without a way through bytes
+        made = type(self).__new__(type(self))
+        made.__dict__.update(vars(self))
+        return made
+
+    @property
+    def _is_packable(self) -> bool:
+        """Whether there is something learned that a model file can hold."""
+        return self.fitted_ and type(self)._state is not Method._state
 
     # ---- checks ----------------------------------------------------------------------------------
 
@@ -485,6 +537,28 @@ def _warn_if_rejected(method: Method, Z: Array, X_plus: pd.DataFrame, Z_plus: Ar
 
 
 # ---- fit -----------------------------------------------------------------------------------------
+
+
+def _warn_if_unsteady(where: str, problem: Problem, scores: Array) -> None:
+    """Warn if h gives some probe rows other scores than it gave them among all training rows.
+
+    It is asked about the middle ones: among them, a row's rank or its share of the range differs.
+    """
+    h = problem.classifier
+    if type(h.model) is MLP:  # the library's own
+        return
+    low, high = h.score_range
+    some = np.argsort(scores, kind="stable")[len(scores) // 4 :][: -(-len(scores) // 2)]
+    again = h.score(problem.probe.iloc[some])
+    differ = answers_alike(scores[some], again, h.cutoff, SAME_SCORE * (high - low))
+    if differ:
+        warnings.warn(
+            f"{where}: the classifier answers differently about the same row: asked twice about "
+            f"{counted(len(some), 'training row')}, {differ}. It may reject a plan that it "
+            "accepted when the plan was made; let its score depend on the row alone (fix its seed, "
+            "and use nothing of the other rows)",
+            stacklevel=stacklevel_of_caller(),
+        )
 
 
 def _trained(method: Method, X: pd.DataFrame, y: Any, schema: Schema) -> Classifier:

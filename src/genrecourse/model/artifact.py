@@ -60,6 +60,24 @@ def write(folder: str | os.PathLike[str], meta: dict[str, Any], arrays: Arrays) 
         ({'method': 'nnr'}, (2, 3))
     """
     folder = Path(os.path.realpath(path_of(folder, "the model")))
+    files = to_bytes(meta, arrays)
+    try:
+        _check_target(folder)
+        _write_whole(folder, files)
+    except OSError as error:
+        raise UserError(
+            f"cannot write the model {folder}: {error.strerror or error}; nothing was changed"
+        ) from None
+
+
+def to_bytes(meta: dict[str, Any], arrays: Arrays) -> dict[str, bytes]:
+    """Return what `write` writes: the content of each file, by its name.
+
+    Examples:
+        >>> files = to_bytes({"method": "nnr"}, {"rows": np.zeros((2, 3))})
+        >>> from_bytes(files)[0]
+        {'method': 'nnr'}
+    """
     # safetensors writes the bytes of an array in memory order, so it must be row by row
     tensors = safetensors.numpy.save({k: np.ascontiguousarray(a) for k, a in arrays.items()})
     body = {
@@ -75,13 +93,7 @@ def write(folder: str | os.PathLike[str], meta: dict[str, Any], arrays: Arrays) 
             f"the model is too large to store: {len(text):,} bytes of JSON (at most {MAX_JSON:,}) "
             f"and {len(tensors):,} bytes of arrays (at most {MAX_TENSORS:,}); fit it on fewer rows"
         )
-    try:
-        _check_target(folder)
-        _write_whole(folder, {JSON_NAME: text, TENSORS_NAME: tensors})
-    except OSError as error:
-        raise UserError(
-            f"cannot write the model {folder}: {error.strerror or error}; nothing was changed"
-        ) from None
+    return {JSON_NAME: text, TENSORS_NAME: tensors}
 
 
 def _check_target(folder: Path) -> None:
@@ -175,17 +187,31 @@ def read(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
             f"the model folder {folder} {what}; give the folder that 'genrecourse fit' or save() "
             "wrote"
         )
-    content = _parse(folder / JSON_NAME)
-    path, claim = folder / TENSORS_NAME, content["tensors"]
-    data = _read_file(path, MAX_TENSORS, claim["bytes"])
-    _check_sum(path, _sha256(data), claim["sha256"])
+    path = folder / JSON_NAME
+    content, path = _parse(path, _read_file(path, MAX_JSON)), folder / TENSORS_NAME
+    return _content(content, path, _read_file(path, MAX_TENSORS, content["tensors"]["bytes"]))
+
+
+def from_bytes(files: dict[str, bytes]) -> tuple[dict[str, Any], Arrays]:
+    """Return the dict and the arrays that `to_bytes` was given, in the current format.
+
+    Examples:
+        >>> from_bytes(to_bytes({}, {"rows": np.zeros((2, 3))}))[1]["rows"].shape
+        (2, 3)
+    """
+    content = _parse(Path(JSON_NAME), files[JSON_NAME])
+    return _content(content, Path(TENSORS_NAME), files[TENSORS_NAME])
+
+
+def _content(content: dict[str, Any], path: Path, data: bytes) -> tuple[dict[str, Any], Arrays]:
+    """Return the dict and the arrays, of which `data` are the bytes."""
+    _check_sum(path, _sha256(data), content["tensors"]["sha256"])
     return migrate(content["meta"], _arrays(path, data), content["version"])
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def _parse(path: Path, data: bytes) -> dict[str, Any]:
     """Return the content of model.json. Raises UserError if it is not one, is of an unknown
     version, or was changed."""
-    data = _read_file(path, MAX_JSON)
     try:
         content = json.loads(data.decode("ascii"))
         canonical = _dump(content)
@@ -586,7 +612,11 @@ def _hidden(model: MLP) -> list[int]:
 
 
 def unpack_classifier(
-    packed: dict[str, Any], arrays: Arrays, given: Any, rows: pd.DataFrame, scores: Array
+    packed: dict[str, Any],
+    arrays: Arrays,
+    given: Any,
+    rows: pd.DataFrame,
+    scores: Array | None,
 ) -> Classifier:
     """Return h: the stored one, or the given one if it scores the stored rows as the old one did.
 
@@ -595,7 +625,7 @@ def unpack_classifier(
         arrays: h's weights, from `pack_classifier`.
         given: the user's model; None: the stored one.
         rows: some training rows.
-        scores: h's scores of these rows when the method was fitted.
+        scores: h's scores of these rows when the method was fitted; None: `given` is h, for sure.
 
     Examples:
         >>> def h(X):
@@ -627,7 +657,8 @@ def unpack_classifier(
                 f"given one has {name} {getattr(given, name)}; give {name}={settings[name]}, or "
                 "fit the method again"
             )
-    _recognise(given, packed["kind"], rows, scores)
+    if scores is not None:
+        _recognise(given.in_form(rows), packed["kind"], rows, scores)
     return given
 
 

@@ -326,10 +326,9 @@ class _Asked:
         if self.wanted != _Wanted(fewest_changes=self.wanted.fewest_changes):
             more = (astuple(self.wanted), *more)
         key = repr((self.wanted.fewest_changes, sorted(asked.items()), *more))
-        tests = self.method.planning_.tests
-        if key not in tests:
-            tests[key] = self._make_tests(rules)
-        return tests[key]
+        data = self.method.planning_
+        known = data.tests.get(key)
+        return data.remember(key, self._make_tests(rules)) if known is None else known
 
     def _everybodys_rules(self) -> Rules | None:
         """Return the rules that bind everybody; rules of single people raise an error."""

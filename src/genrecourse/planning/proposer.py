@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from genrecourse.model.locks import Lock
 from genrecourse.planning.enumeration import ObservedValues
 from genrecourse.planning.promise import (
     PromiseData,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from genrecourse.trust.verifier import Verifier
 
 AS_FITTED = repr((False, []))  # the key of the tests for plans without any option
+MOST_TESTS = 64  # that are kept: each request may have rules of its own
+_REMEMBERING = Lock()
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,15 @@ class PlanningData:
             )
         observed = ObservedValues.of(F, problem.encoder)
         return cls(observed, outcomes, unread_features(problem, F, observed, random_state))
+
+    def remember(self, key: str, tests: list[ThresholdTest]) -> list[ThresholdTest]:
+        """Keep the tests for an option of requests, and forget older ones if there are many."""
+        with _REMEMBERING:
+            self.tests[key] = tests
+            others = [each for each in self.tests if each != AS_FITTED]
+            for old in others[: max(0, len(others) - MOST_TESTS)]:
+                del self.tests[old]
+        return tests
 
     def retrain(self, y: Any, problem: Problem, random_state: int) -> None:
         """Train copies of h on the rows that are kept, if h is an estimator that can be."""

@@ -168,7 +168,7 @@ class Problem:
         """Build the problem for an encoder, a fitted classifier and some training rows."""
         return cls(
             encoder,
-            reading(classifier, encoder),
+            reading(classifier, encoder).in_form(probe),
             RuleBook.of_schema(encoder),
             Cost(encoder),
             ProtectedMask(encoder),
