@@ -721,7 +721,7 @@ def test_a_model_is_replaced_and_parents_are_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 @pytest.mark.parametrize(
-    ("call", "nth"), [("mkdir", 1), ("fsync", 1), ("fsync", 2), ("replace", 1)]
+    ("call", "nth"), [("mkdir", 1), ("fsync", 1), ("fsync", 2), ("replace", 1), ("replace", 2)]
 )
 def test_a_failure_while_writing_changes_nothing(
     saved: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, call: str, nth: int
@@ -755,7 +755,7 @@ def test_a_failure_while_writing_changes_nothing(
 
 
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
-@pytest.mark.parametrize(("call", "nth"), [("fsync", 4), ("replace", 2)])
+@pytest.mark.parametrize(("call", "nth"), [("fsync", 4), ("replace", 3)])
 def test_after_the_new_json_has_its_name_the_new_model_counts(
     saved: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, call: str, nth: int
 ) -> None:

@@ -2,8 +2,8 @@
 
     model.json                        holds the checksum of the tensors that belong to it
     tensors.safetensors               the tensors
-    tensors-CHECKSUM.safetensors      while a model is being saved: the new tensors
-    model-CHECKSUM.json               while a model is being saved: the new model.json
+    tensors-CHECKSUM.safetensors      while a model is being saved: the new tensors, complete
+    tensors-CHECKSUM.part, model-CHECKSUM.part      files that are being written
 
 The new files are written beside the old ones. Renaming the new model.json over the old one is the
 moment at which the new model counts; the system does this completely or not at all. Then the new
@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 from genrecourse.errors import UserError
 
 JSON_NAME, TENSORS_NAME = "model.json", "tensors.safetensors"  # never read from a model file
-STAGED = re.compile(r"tensors-[0-9a-f]{16}\.safetensors|model-[0-9a-f]{16}\.json")
+STAGED = re.compile(r"tensors-[0-9a-f]{16}\.(safetensors|part)|model-[0-9a-f]{16}\.part")
 PATIENCE = 60.0  # seconds that a save waits for another one into the same folder
 PAUSE = 0.01  # seconds between two looks at the lock
 READS = 1000  # how often a reader begins again because a new model came; each time, one was saved
@@ -53,10 +53,14 @@ def replace_files(
             check()
             finish(folder)
             try:
-                _write(folder / _staged(TENSORS_NAME, sums[1]), tensors)
-                _write(folder / _staged(JSON_NAME, sums[0]), text)
+                part = _write(folder, JSON_NAME, sums[0], text)
+                # complete before it gets its name: the old model may have the same tensors
+                os.replace(
+                    _write(folder, TENSORS_NAME, sums[1], tensors),
+                    folder / _staged(TENSORS_NAME, sums[1]),
+                )
                 _sync(folder)
-                os.replace(folder / _staged(JSON_NAME, sums[0]), folder / JSON_NAME)
+                os.replace(part, folder / JSON_NAME)
                 _sync(folder)  # before the old tensors go
             finally:
                 with contextlib.suppress(OSError):  # a whole model, whatever is left over
@@ -95,11 +99,14 @@ def _staged(name: str, checksum: str) -> str:
     return f"{stem}-{checksum[:16]}{dot}{ending}"
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(folder: Path, name: str, checksum: str, data: bytes) -> Path:
+    """Write a file to the disk under the name of a part; return its path."""
+    path = (folder / _staged(name, checksum)).with_suffix(".part")
     with open(path, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+    return path
 
 
 def _sync(folder: Path) -> None:
@@ -158,19 +165,20 @@ def tensors_path(folder: Path, checksum: Any) -> Path:
 def read_whole(folder: Path, read: Callable[[], T]) -> T:
     """Return what `read` returns. If it fails while a new model came, it is called again."""
     for _ in range(READS):
-        before = _version(folder / JSON_NAME)
+        before = _version(folder)
         try:
             return read()
         except UserError:
-            if _version(folder / JSON_NAME) == before:
+            if _version(folder) == before:
                 raise
     raise UserError(f"models are saved to {folder} all the time, so none could be read; try later")
 
 
-def _version(path: Path) -> tuple[int, ...]:
-    """Return numbers that differ between two files that had this name one after the other."""
-    try:
-        about = os.lstat(path)
-    except OSError:
-        return ()
-    return about.st_ino, about.st_mtime_ns, about.st_ctime_ns, about.st_size
+def _version(folder: Path) -> list[tuple[int, ...]]:
+    """Return numbers that change whenever one of the two names gets a new file."""
+    found = []
+    for name in (JSON_NAME, TENSORS_NAME):
+        with contextlib.suppress(OSError):
+            about = os.lstat(folder / name)
+            found.append((about.st_ino, about.st_mtime_ns, about.st_ctime_ns, about.st_size))
+    return found
