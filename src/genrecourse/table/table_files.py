@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from genrecourse.errors import UserError
+from genrecourse.table.csv_cells import read_options, restored, write_csv
 from genrecourse.table.schema import Schema, check_table
 from genrecourse.table.text_files import path_of, write_whole
 
@@ -21,7 +22,8 @@ NEEDS = "Parquet needs pyarrow; run pip install 'genrecourse[parquet]'"
 def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
     """Return the table in a file. Raises UserError if there is none.
 
-    If a schema is given, columns whose categories are text are read as text, so "07" stays "07".
+    If a schema is given, columns whose categories are text are read as text, so "07" stays "07" and
+    a category "NA" stays one.
 
     Examples:
         >>> write_table(pd.DataFrame({"age": [30, 41]}), Path("people.csv"))
@@ -80,8 +82,11 @@ def check_output(path: Path, also: tuple[str, ...] = ()) -> None:
         raise UserError(f"{path}: {NEEDS}")
 
 
-def write_table(table: pd.DataFrame, path: Path) -> None:
+def write_table(table: pd.DataFrame, path: Path, *, safe_cells: bool = False) -> None:
     """Write a table to a CSV or Parquet file; the ending of `path` decides which.
+
+    safe_cells: in a CSV file, put an apostrophe before each text that a spreadsheet could run as a
+        formula. `read_table` with the schema takes it away again.
 
     Examples:
         >>> write_table(pd.DataFrame({"age": [30, 41]}), Path("people.csv"))
@@ -89,7 +94,7 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
         ['age', '30', '41']
     """
     if _kind(path) == ".csv":
-        write_whole(path, lambda temporary: table.to_csv(temporary, index=False))
+        write_whole(path, lambda temporary: write_csv(table, temporary, safe_cells=safe_cells))
     else:
         write_whole(path, lambda temporary: _parquet(table.to_parquet, temporary, index=False))
 
@@ -107,9 +112,8 @@ def _read_csv(path: Path, schema: Schema | None) -> pd.DataFrame:
     if twice:  # pandas would rename the second one without a warning
         raise UserError(f"{path} has more than one column named {twice}; rename or drop one")
     _check_separated(path, header)
-    as_text = {f.name: str for f in schema or () if f.categories and _all_text(f.categories)}
-    dtype: Any = {name: kind for name, kind in as_text.items() if name in header}
-    return pd.read_csv(path, encoding="utf-8-sig", dtype=dtype)
+    table = pd.read_csv(path, encoding="utf-8-sig", **read_options(header, schema))
+    return restored(table, path, schema)
 
 
 def _check_separated(path: Path, header: list[str]) -> None:
@@ -120,10 +124,6 @@ def _check_separated(path: Path, header: list[str]) -> None:
                 f"{path} seems to be separated by {name}: its header is {header[0][:60]!r}. Save "
                 "it with commas between the columns and points in the numbers"
             )
-
-
-def _all_text(levels: tuple[Any, ...]) -> bool:
-    return all(isinstance(level, str) for level in levels)
 
 
 def _parquet(act: Callable[..., Any], path: Path, **options: Any) -> Any:

@@ -80,6 +80,14 @@ MostChanges = Annotated[
         help="Show plans with more changes only if no sturdy plan has fewer. Default: 5.",
     ),
 ]
+SafeCells = Annotated[
+    bool,
+    typer.Option(
+        "--safe-cells",
+        help="In a .csv, put an apostrophe before each text that a spreadsheet could run as a "
+        "formula, such as =cmd().",
+    ),
+]
 Immutable = Annotated[
     str, typer.Option(metavar="A,B", help="Columns that nobody can change, separated by commas.")
 ]
