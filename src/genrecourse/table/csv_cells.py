@@ -26,6 +26,9 @@ MISSING = (
 # a text that a spreadsheet may run, or one that was made safe; "-1" is no danger
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
+# before 3.1, pandas reads the last digit of some numbers wrongly if it is not told otherwise
+_is_exact = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+_DIGITS: dict[str, Any] = {} if _is_exact else {"float_precision": "round_trip"}
 EXACT = 2**53  # from here on, not every whole number is a float
 
 
@@ -97,7 +100,7 @@ def read_options(header: list[str], schema: Schema | None) -> dict[str, Any]:
     ({'pet': <class 'str'>}, False, True)
     """
     levels = {name: texts for name, texts in _levels(schema).items() if name in header}
-    options: dict[str, Any] = {"float_precision": "round_trip", "dtype": dict.fromkeys(levels, str)}
+    options = _DIGITS | {"dtype": dict.fromkeys(levels, str)}
     if any(set(texts) & set(MISSING) for texts in levels.values()):
         missing = {
             name: [mark for mark in MISSING if mark not in levels.get(name, ())] for name in header
@@ -151,4 +154,5 @@ def _whole(column: pd.Series, texts: pd.Series) -> pd.Series:
     whole = texts.dropna()
     if not whole.str.fullmatch(r"[+-]?\d{1,18}").all():
         return column
-    return texts.map(int, na_action="ignore").astype("Int64")
+    cells = [None if pd.isna(text) else int(text) for text in texts]
+    return pd.Series(pd.array(cells, dtype="Int64"), index=texts.index)
