@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,49 +11,21 @@ import numpy as np
 import pytest
 
 from genrecourse import GenRe, load
-from genrecourse.errors import UserError, amount
+from genrecourse.errors import amount
 from genrecourse.genre.model import NetConfig
 from genrecourse.methods import METHODS
 from genrecourse.methods.genre import Training
 from genrecourse.model.settings import Number, Record, allowed_in, fault_in
 from genrecourse.table import limits
-from tests.hold.cases import COUNTS, OUTCOMES, TABLE, Case, World, counted, every_case, score
+from tests.hold.case import Case, complaint
+from tests.hold.cases import COUNTS, OUTCOMES, TABLE, World, counted, every_case, score
 
 KINDS = json.loads(COUNTS.read_text())
-LONGEST = 1500  # letters of a message: lists of methods and parameters are long
 
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
     return every_case(tmp_path_factory.mktemp("hold"))
-
-
-def complaint(case: Case) -> str:
-    """What is wrong with the answer to a case; "" if nothing is."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            case.act()
-    except UserError as error:
-        text = str(error)
-    except BaseException as error:
-        return f"{type(error).__name__}: {str(error)[:200]}"
-    else:
-        return "accepted in silence"
-    if "\n" in text or "\0" in text or (not text.isascii() and _cannot_be_printed(text)):
-        return f"not a line that can be printed: {text[:200]!r}"
-    if len(text) > LONGEST:
-        return f"{len(text)} letters: {text[:200]}"
-    lacks = [word for word in case.says if word not in text]
-    return f"does not say {lacks}: {text[:300]}" if lacks else ""
-
-
-def _cannot_be_printed(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 @pytest.mark.parametrize("kind", KINDS)
