@@ -50,10 +50,11 @@ docs: $(STAMP) ## the pages of docs/ as a site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 SOAK = tests/methods/test_properties.py tests/planning/test_plan_properties.py
-soak: $(STAMP) ## the property tests on 100,000 rows and plans, into benchmarks/results/soak.txt
+soak: $(STAMP) ## property tests on 100,000 rows and plans, and 20,000 cases of bad input
 	mkdir -p benchmarks/results
 	GENRECOURSE_SOAK_ROWS=100000 OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SOAK) -q \
 		| tee benchmarks/results/soak.txt
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.hold.soak
 
 mutants: $(STAMP) ## break the library on purpose, into benchmarks/results/mutants.txt
 	$(BIN)/python -m scripts.mutants

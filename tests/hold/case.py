@@ -35,15 +35,23 @@ class TooLongError(BaseException):
 
 def complaint(case: Case) -> str:
     """Return what is wrong with the answer to a case; "" if nothing is."""
+    return outcome(case)[1]
+
+
+def outcome(case: Case) -> tuple[str, str]:
+    """Return "refused", "answered" or "wrong", and what is wrong."""
     try:
         with warnings.catch_warnings(), _limited():
             warnings.simplefilter("ignore")
             case.act()
     except UserError as error:
-        return _wrong_words(case, str(error))
+        said = _wrong_words(case, str(error))
+        return ("wrong" if said else "refused"), said
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:
-        return f"{type(error).__name__}: {str(error)[:200]}"
-    return "" if case.may_answer else "accepted in silence"
+        return "wrong", f"{type(error).__name__}: {str(error)[:200]}"
+    return ("answered", "") if case.may_answer else ("wrong", "accepted in silence")
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from genrecourse.auditing.measures import (
 )
 from genrecourse.auditing.resampling import Bootstrap, difference, interval
 from genrecourse.errors import UserError
+from genrecourse.table.schema import check_table
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
@@ -365,8 +366,9 @@ def audit(
     """
     groups = [groups] if isinstance(groups, str) else list(dict.fromkeys(groups))
     _check_settings(level, least, n_boot)
-    if len(X) == 0:
+    if isinstance(X, pd.DataFrame) and len(X) == 0:
         raise UserError("audit: the table has no rows; it needs people to audit")
+    check_table(X)
     check_groups(X, groups)
     name, schema = type(method).__name__, method.schema_
     absent = [column for column in schema.columns if column not in X.columns]

@@ -39,7 +39,7 @@ def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
     try:
         table = _read_csv(path, schema) if kind == ".csv" else _parquet(pd.read_parquet, path)
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+        raise UserError(f"cannot read {path}: {error.strerror or _one_line(error)}") from None
     except pd.errors.EmptyDataError:
         raise UserError(f"{path} is empty") from None
     except UnicodeDecodeError as error:
@@ -49,7 +49,7 @@ def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
             "UTF-8"
         ) from None
     except (pd.errors.ParserError, csv.Error, ValueError) as error:
-        raise UserError(f"{path} is not a {kind[1:]} table: {error}") from None
+        raise UserError(f"{path} is not a {kind[1:]} table: {_one_line(error)}") from None
     if len(table) == 0:
         raise UserError(f"{path} has a header but no rows; give a table with at least one row")
     check_table(table)
@@ -97,6 +97,10 @@ def write_table(table: pd.DataFrame, path: Path, *, safe_cells: bool = False) ->
         write_whole(path, lambda temporary: write_csv(table, temporary, safe_cells=safe_cells))
     else:
         write_whole(path, lambda temporary: _parquet(table.to_parquet, temporary, index=False))
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _kind(path: Path) -> str:
