@@ -80,11 +80,11 @@ def write(folder: str | os.PathLike[str], meta: dict[str, Any], arrays: Arrays) 
             f"the model is too large to store: {len(text):,} bytes of JSON (at most {MAX_JSON:,}) "
             f"and {len(tensors):,} bytes of arrays (at most {MAX_TENSORS:,}); fit it on fewer rows"
         )
-    sums = (_sha256(text), _sha256(tensors))
     if os.path.lexists(folder) and not folder.is_dir():
         raise UserError(f"{folder} is a file; give a folder to save the model in")
     try:
-        replace_files(folder, text, tensors, sums, lambda: _check_target(folder))
+        files = {JSON_NAME: text, TENSORS_NAME: tensors}
+        replace_files(folder, files, lambda: _check_target(folder))
     except OSError as error:
         raise UserError(
             f"cannot write the model {folder}: {error.strerror or error}; nothing was changed"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import re
@@ -38,14 +39,13 @@ T = TypeVar("T")
 # ---- writing ----------------------------------------------------------------------------------
 
 
-def replace_files(
-    folder: Path, text: bytes, tensors: bytes, sums: tuple[str, str], check: Callable[[], None]
-) -> None:
+def replace_files(folder: Path, files: dict[str, bytes], check: Callable[[], None]) -> None:
     """Write both files to a folder, which is made if there is none. If it fails, nothing changes.
 
-    sums: the sha256 of text and of tensors. check: raises if the folder is not to be written to;
-    it is called when no other save is under way.
+    check: raises if the folder is not to be written to; it is called when no other save is under
+    way.
     """
+    staged = folder / _staged(TENSORS_NAME, hashlib.sha256(files[TENSORS_NAME]).hexdigest())
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -53,12 +53,9 @@ def replace_files(
             check()
             finish(folder)
             try:
-                part = _write(folder, JSON_NAME, sums[0], text)
+                part = _write(folder, JSON_NAME, files[JSON_NAME])
                 # complete before it gets its name: the old model may have the same tensors
-                os.replace(
-                    _write(folder, TENSORS_NAME, sums[1], tensors),
-                    folder / _staged(TENSORS_NAME, sums[1]),
-                )
+                os.replace(_write(folder, TENSORS_NAME, files[TENSORS_NAME]), staged)
                 _sync(folder)
                 os.replace(part, folder / JSON_NAME)
                 _sync(folder)  # before the old tensors go
@@ -99,9 +96,9 @@ def _staged(name: str, checksum: str) -> str:
     return f"{stem}-{checksum[:16]}{dot}{ending}"
 
 
-def _write(folder: Path, name: str, checksum: str, data: bytes) -> Path:
+def _write(folder: Path, name: str, data: bytes) -> Path:
     """Write a file to the disk under the name of a part; return its path."""
-    path = (folder / _staged(name, checksum)).with_suffix(".part")
+    path = (folder / _staged(name, hashlib.sha256(data).hexdigest())).with_suffix(".part")
     with open(path, "wb") as file:
         file.write(data)
         file.flush()
