@@ -48,7 +48,9 @@ def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
             f"{path} is not a csv table in UTF-8 (byte 0x{byte:02x}: {error.reason}); save it as "
             "UTF-8"
         ) from None
-    except (pd.errors.ParserError, csv.Error, ValueError) as error:
+    except UserError:
+        raise
+    except Exception as error:  # pyarrow raises anything if what a file says of itself is damaged
         raise UserError(f"{path} is not a {kind[1:]} table: {_one_line(error)}") from None
     if len(table) == 0:
         raise UserError(f"{path} has a header but no rows; give a table with at least one row")
@@ -116,7 +118,7 @@ def _read_csv(path: Path, schema: Schema | None) -> pd.DataFrame:
     if twice:  # pandas would rename the second one without a warning
         raise UserError(f"{path} has more than one column named {twice}; rename or drop one")
     _check_separated(path, header)
-    table = pd.read_csv(path, encoding="utf-8-sig", **read_options(header, schema))
+    table = pd.read_csv(path, encoding="utf-8-sig", low_memory=False, **read_options(header, schema))
     return restored(table, path, schema)
 
 
