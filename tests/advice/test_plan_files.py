@@ -38,7 +38,9 @@ def table(n: int, seed: int) -> pd.DataFrame:
 def h(X: pd.DataFrame) -> np.ndarray:
     """A score whose bits depend on the bits of each number, and on each text."""
     numbers = [X[name].to_numpy(dtype=float) for name in ("income", "ratio", "change", "loans")]
-    total = np.log(np.maximum(numbers[0], 1)) - 10 + numbers[1] + 500 * numbers[2] + 0.1 * numbers[3]
+    total = (
+        np.log(np.maximum(numbers[0], 1)) - 10 + numbers[1] + 500 * numbers[2] + 0.1 * numbers[3]
+    )
     total = total + 0.5 * X["owner"].to_numpy(dtype=bool)
     total = total + X["code"].map(CODES).to_numpy(dtype=float)
     return np.asarray(1 / (1 + np.exp(-total + 1.5)))

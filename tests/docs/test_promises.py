@@ -11,7 +11,7 @@ PAGE = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
 NAMED = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE)
 
 
-def tests_in(path: Path) -> set[str]:
+def functions_of(path: Path) -> set[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
@@ -21,7 +21,7 @@ def test_every_test_that_the_page_names_exists() -> None:
     lacking = [
         f"{path}::{name}"
         for path, name in NAMED
-        if not (ROOT / path).is_file() or name not in tests_in(ROOT / path)
+        if not (ROOT / path).is_file() or name not in functions_of(ROOT / path)
     ]
     assert not lacking
 

@@ -154,11 +154,24 @@ def shapes(bank: Bank) -> Iterator[Case]:
     double = pd.concat([X, X[["job"]]], axis=1)
     levels = X.set_axis(pd.MultiIndex.from_product([["a"], X.columns]), axis=1)
     no_table: dict[str, Any] = {
-        **{"None": None, "7": 7, "text": "people.csv", "list": [1, 2], "dict": {"income": [1]}},
-        **{"array": X.to_numpy(), "column": X["income"], "generator": iter([]), "class": Bank},
-        **{"no columns": X[[]], "lacks income": X.drop(columns="income"), "double": double},
-        **{"only job": X[["job"]], "levels": levels, "other names": X.add_prefix("x")},
-        **{"numbered": X.set_axis(range(4), axis=1), "turned": X.T, "path": Path("people.csv")},
+        "None": None,
+        "7": 7,
+        "text": "people.csv",
+        "list": [1, 2],
+        "dict": {"income": [1]},
+        "array": X.to_numpy(),
+        "column": X["income"],
+        "generator": iter([]),
+        "class": Bank,
+        "no columns": X[[]],
+        "lacks income": X.drop(columns="income"),
+        "double": double,
+        "only job": X[["job"]],
+        "levels": levels,
+        "other names": X.add_prefix("x"),
+        "numbered": X.set_axis(range(4), axis=1),
+        "turned": X.T,
+        "path": Path("people.csv"),
     }
     verbs: dict[str, Callable[[Any], Any]] = {
         "plans": method.plans,
@@ -170,7 +183,12 @@ def shapes(bank: Bank) -> Iterator[Case]:
         for verb, act in verbs.items():
             yield Case("shapes", f"{verb}({label})", partial(act, table))
         yield Case("shapes", f"fit({label})", partial(NearestNeighbour(h, SCHEMA).fit, table))
-    for label, outcomes in {"short": OUTCOMES[:3], "text": "yes", "one": 1, "nested": [[1]] * N}.items():
+    for label, outcomes in {
+        "short": OUTCOMES[:3],
+        "text": "yes",
+        "one": 1,
+        "nested": [[1]] * N,
+    }.items():
         act = partial(NearestNeighbour(schema=SCHEMA).fit, PEOPLE, outcomes)
         yield Case("shapes", f"fit(y={label})", act)
     for label, changed in {
@@ -217,12 +235,27 @@ def models() -> Iterator[Case]:
         raise RuntimeError("the model is away\nfor today")
 
     answers: dict[str, Any] = {
-        **{"None": None, "text": "yes", "texts": ["yes"] * rows, "nan": np.full(rows, np.nan)},
-        **{"inf": np.full(rows, np.inf), "one": 0.5, "short": np.zeros(rows - 1), "empty": []},
-        **{"2": np.full(rows, 2.0), "-1": np.full(rows, -1.0), "cube": np.zeros((rows, 2, 2))},
-        **{"class": dict, "complex": np.full(rows, 1j), "objects": [object()] * rows},
-        **{"nested": [[1, 2], [3]], "bytes": b"1", "dict": {"score": 1}, "generator": iter([1])},
-        **{"huge": [10**400] * rows, "all": np.ones(rows), "none": np.zeros(rows)},
+        "None": None,
+        "text": "yes",
+        "texts": ["yes"] * rows,
+        "nan": np.full(rows, np.nan),
+        "inf": np.full(rows, np.inf),
+        "one": 0.5,
+        "short": np.zeros(rows - 1),
+        "empty": [],
+        "2": np.full(rows, 2.0),
+        "-1": np.full(rows, -1.0),
+        "cube": np.zeros((rows, 2, 2)),
+        "class": dict,
+        "complex": np.full(rows, 1j),
+        "objects": [object()] * rows,
+        "nested": [[1, 2], [3]],
+        "bytes": b"1",
+        "dict": {"score": 1},
+        "generator": iter([1]),
+        "huge": [10**400] * rows,
+        "all": np.ones(rows),
+        "none": np.zeros(rows),
     }
     for label, answer in answers.items():
         act = partial(NearestNeighbour(lambda X, a=answer: a, SCHEMA).fit, PEOPLE, OUTCOMES)
@@ -272,7 +305,9 @@ def damaged(data: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
     b = min(b, a + 40)
     noise = rng.integers(0, 256, max(1, b - a), dtype=np.uint8).tobytes()
     changed = {
-        "flip": data[:a] + bytes([byte ^ (1 << int(rng.integers(8))) for byte in data[a : a + 1]]) + data[a + 1 :],
+        "flip": data[:a]
+        + bytes([byte ^ (1 << int(rng.integers(8))) for byte in data[a : a + 1]])
+        + data[a + 1 :],
         "cut": data[:a],
         "insert": data[:a] + noise + data[a:],
         "remove": data[:a] + data[b:],
@@ -329,45 +364,13 @@ BAD_WORDS = ("", "-1", "0", "abc", "nan", "inf", "1e400", "9" * 5000, "\0", "\ud
 
 def words(bank: Bank) -> Iterator[Case]:
     """Every command with bad files, folders and options, in this process."""
-    people, model = str(bank.files["people.csv"]), str(bank.model)
-    own = ["--classifier", f"{bank.folder / 'own.py'}:h"]
-    out = str(bank.folder / "out.csv")
-    commands: dict[str, list[str]] = {
-        "plans": ["plans", model, people, "-o", out, *own],
-        "explain": ["explain", model, people, "--row", "1", *own],
-        "letter": ["letter", model, people, "--row", "1", *own],
-        "audit": ["audit", model, people, "--group", "job", "-o", out, *own],
-        "recheck": ["recheck", str(bank.files["plans.json"]), "--model", model, *own],
-        "info": ["info", model, *own],
-        "schema": ["schema", people, "-o", str(bank.folder / "out.json")],
-        "policy": ["policy", str(bank.files["policy.toml"]), people],
-        "fit": ["fit", people, "--target", "member", "-o", str(bank.folder / "new")],
-    }
     files = {label: bank.folder / f"bad-{label}" for label in BAD_FILES}
     for label, path in files.items():
         for ending in (".csv", ".parquet", ".json", ".toml"):
             path.with_suffix(ending).write_bytes(BAD_FILES[label])
-    nowhere = [str(bank.folder / "none.csv"), str(bank.folder), people + "/below", "\0", ""]
-    for name, command in commands.items():
-        for place, word in enumerate(command[1:], start=1):
-            is_output = command[place - 1] == "-o"
-            if word.startswith("-") or is_output:
-                continue
-            kind = Path(word).suffix if Path(word).suffix in (".csv", ".json", ".toml") else ""
-            wrong = [str(path.with_suffix(kind)) for path in files.values()] if kind else []
-            for bad in [*wrong, *nowhere, *BAD_WORDS]:
-                changed = [*command[:place], bad, *command[place + 1 :]]
-                yield _said(f"{name}: {shown(bad[-30:])} for {Path(word).name}", changed)
-        yield _said(f"{name}: no such option", [*command, "--no-such-option"])
-        yield _said(f"{name}: too many words", [*command, "more", "words"])
-        for option in ("-n", "--row", "--promise", "--delta", "--seed", "--least", "--cutoff"):
-            for bad in BAD_WORDS:
-                yield _said(f"{name} {option} {shown(bad)}", [*command, option, bad])
-        for option in ("--policy", "--rules", "--language", "--schema", "--template"):
-            for path in files.values():
-                ending = ".toml" if option in ("--policy", "--language", "--template") else ".json"
-                bad = str(path.with_suffix(ending))
-                yield _said(f"{name} {option} {Path(bad).name}", [*command, option, bad])
+    for name, command in _commands(bank).items():
+        yield from _wrong_places(bank, name, command, list(files.values()))
+        yield from _wrong_options(name, command, list(files.values()))
     for bad in (*BAD_WORDS, "plan", "PLANS", "--plans", "recourse"):
         yield _said(f"no command {shown(bad)}", [bad])
     for name in ("evaluate", "compare"):
@@ -378,6 +381,51 @@ def words(bank: Bank) -> Iterator[Case]:
             yield _said(f"{name} of {shown(bad)}", [name, *wanted])
             wanted = [f"--method{plural}", "nnr", f"--dataset{plural}", bad, *rest]
             yield _said(f"{name} on {shown(bad)}", [name, *wanted])
+
+
+def _commands(bank: Bank) -> dict[str, list[str]]:
+    """One call of each command that would do."""
+    people, model = str(bank.files["people.csv"]), str(bank.model)
+    own = ["--classifier", f"{bank.folder / 'own.py'}:h"]
+    out = str(bank.folder / "out.csv")
+    return {
+        "plans": ["plans", model, people, "-o", out, *own],
+        "explain": ["explain", model, people, "--row", "1", *own],
+        "letter": ["letter", model, people, "--row", "1", *own],
+        "audit": ["audit", model, people, "--group", "job", "-o", out, *own],
+        "recheck": ["recheck", str(bank.files["plans.json"]), "--model", model, *own],
+        "info": ["info", model, *own],
+        "schema": ["schema", people, "-o", str(bank.folder / "out.json")],
+        "policy": ["policy", str(bank.files["policy.toml"]), people],
+        "fit": ["fit", people, "--target", "member", "-o", str(bank.folder / "new")],
+    }
+
+
+def _wrong_places(bank: Bank, name: str, command: list[str], files: list[Path]) -> Iterator[Case]:
+    """A bad word in the place of each good one, or a bad file in the place of a good one."""
+    people = str(bank.files["people.csv"])
+    nowhere = [str(bank.folder / "none.csv"), str(bank.folder), people + "/below", "\0", ""]
+    for place, word in enumerate(command[1:], start=1):
+        if word.startswith("-") or command[place - 1] == "-o":
+            continue
+        kind = Path(word).suffix if Path(word).suffix in (".csv", ".json", ".toml") else ""
+        wrong = [str(path.with_suffix(kind)) for path in files] if kind else []
+        for bad in [*wrong, *nowhere, *BAD_WORDS]:
+            changed = [*command[:place], bad, *command[place + 1 :]]
+            yield _said(f"{name}: {shown(bad[-30:])} for {Path(word).name}", changed)
+
+
+def _wrong_options(name: str, command: list[str], files: list[Path]) -> Iterator[Case]:
+    yield _said(f"{name}: no such option", [*command, "--no-such-option"])
+    yield _said(f"{name}: too many words", [*command, "more", "words"])
+    for option in ("-n", "--row", "--promise", "--delta", "--seed", "--least", "--cutoff"):
+        for bad in BAD_WORDS:
+            yield _said(f"{name} {option} {shown(bad)}", [*command, option, bad])
+    for option in ("--policy", "--rules", "--language", "--schema", "--template"):
+        ending = ".json" if option in ("--rules", "--schema") else ".toml"
+        for path in files:
+            bad = str(path.with_suffix(ending))
+            yield _said(f"{name} {option} {Path(bad).name}", [*command, option, bad])
 
 
 def _said(label: str, command: list[str]) -> Case:

@@ -76,13 +76,18 @@ def _serve(folder: str) -> None:
         first, *rest = line.split()
         if first == "wait":
             _, status = os.waitpid(int(rest[0]), 0)
-            print(os.waitstatus_to_exitcode(status), flush=True)
+            _answer(os.waitstatus_to_exitcode(status))
             continue
         pid = os.fork()
         if pid == 0:
             _save(folder, [made[name] for name in (first, *rest[:-1])], int(rest[-1]))
             os._exit(0)
-        print(pid, flush=True)
+        _answer(pid)
+
+
+def _answer(number: int) -> None:
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
 
 
 def _save(folder: str, made: list[NearestNeighbour], times: int) -> None:

@@ -173,7 +173,7 @@ def read_whole(folder: Path, read: Callable[[], T]) -> T:
 
 def _version(folder: Path) -> list[tuple[int, ...]]:
     """Return numbers that change whenever one of the two names gets a new file."""
-    found = []
+    found: list[tuple[int, ...]] = []
     for name in (JSON_NAME, TENSORS_NAME):
         with contextlib.suppress(OSError):
             about = os.lstat(folder / name)

@@ -10,12 +10,13 @@ import csv
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from genrecourse.table.schema import Schema
+if TYPE_CHECKING:
+    from genrecourse.table.schema import Schema
 
 AFTER = "new "  # begins the names of columns that hold features after a plan
 # what is read as a missing value: the list of pandas
@@ -48,7 +49,7 @@ def write_csv(table: pd.DataFrame, path: Path, *, safe_cells: bool = False) -> N
     written = pd.DataFrame(cells, index=table.index)
     written.columns = pd.Index([_safe(name) if safe_cells else name for name in table.columns])
     # Python's csv writes a lone carriage return without quotes, which ends the line when read
-    quoting = csv.QUOTE_NONNUMERIC if _has_returns(written) else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if _has_returns(written) else csv.QUOTE_MINIMAL
     written.to_csv(path, index=False, quoting=quoting)
 
 
@@ -94,6 +95,7 @@ def read_options(header: list[str], schema: Schema | None) -> dict[str, Any]:
 
     The columns "new ..." of a table of plans are read as the features that they hold.
 
+    >>> from genrecourse import Schema
     >>> pets = Schema.infer(pd.DataFrame({"pet": ["NA", "cat"]}))
     >>> options = read_options(["pet", "age"], pets)
     >>> options["dtype"], "NA" in options["na_values"]["pet"], "NA" in options["na_values"]["age"]
@@ -114,11 +116,11 @@ def restored(table: pd.DataFrame, path: Path, schema: Schema | None) -> pd.DataF
 
     These are texts that `write_csv` made safe, and large whole numbers beside missing ones.
     """
-    changed = {}
+    changed: dict[str, Any] = {}
     for name, levels in _levels(schema).items():
         if name in table and not set(table[name].dropna()) <= set(levels):
             changed[name] = table[name].map(lambda cell, known=levels: _unsafe(cell, known))
-    large = [name for name in table if _may_have_lost_digits(table[name])]
+    large = [str(name) for name in table if _may_have_lost_digits(table[name])]
     if large:
         texts = pd.read_csv(path, encoding="utf-8-sig", dtype=str, usecols=large)
         changed |= {name: _whole(table[name], texts[name]) for name in large}
@@ -128,7 +130,7 @@ def restored(table: pd.DataFrame, path: Path, schema: Schema | None) -> pd.DataF
 def _levels(schema: Schema | None) -> dict[str, tuple[str, ...]]:
     """Return the levels of each column of a file whose cells are texts."""
     texts = {
-        feature.name: feature.categories
+        feature.name: tuple(map(str, feature.categories))
         for feature in schema or ()
         if feature.categories and all(isinstance(level, str) for level in feature.categories)
     }

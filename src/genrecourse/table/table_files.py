@@ -118,7 +118,9 @@ def _read_csv(path: Path, schema: Schema | None) -> pd.DataFrame:
     if twice:  # pandas would rename the second one without a warning
         raise UserError(f"{path} has more than one column named {twice}; rename or drop one")
     _check_separated(path, header)
-    table = pd.read_csv(path, encoding="utf-8-sig", low_memory=False, **read_options(header, schema))
+    table = pd.read_csv(
+        path, encoding="utf-8-sig", low_memory=False, **read_options(header, schema)
+    )
     return restored(table, path, schema)
 
 
