@@ -49,11 +49,13 @@ docs: $(STAMP) ## the pages of docs/ as a site, into site/
 	$(BIN)/python scripts/cli_page.py > docs/cli.md
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-SOAK = tests/methods/test_properties.py tests/planning/test_plan_properties.py
-soak: $(STAMP) ## the property tests on 100,000 rows and plans, into benchmarks/results/soak.txt
+SOAK = tests/methods/test_properties.py tests/planning/test_plan_properties.py \
+	tests/advice/test_plan_files.py
+soak: $(STAMP) ## property tests on 100,000 rows and plans, 10,000 plans to files and back, bad input
 	mkdir -p benchmarks/results
 	GENRECOURSE_SOAK_ROWS=100000 OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SOAK) -q \
 		| tee benchmarks/results/soak.txt
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.hold.soak
 
 mutants: $(STAMP) ## break the library on purpose, into benchmarks/results/mutants.txt
 	$(BIN)/python -m scripts.mutants

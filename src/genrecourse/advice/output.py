@@ -33,9 +33,17 @@ def write_letter(path: Path, letter: Letter) -> None:
 
 
 def write_plans(
-    path: Path, service: Service, X: pd.DataFrame, plans: Plans, request: PlanRequest
+    path: Path,
+    service: Service,
+    X: pd.DataFrame,
+    plans: Plans,
+    request: PlanRequest,
+    *,
+    safe_cells: bool = False,
 ) -> None:
     """Write plans: a .html to read, a .json with everything, or a table with one line each.
+
+    safe_cells: as in `write_table`.
 
     >>> import tempfile
     >>> from genrecourse import NearestNeighbour, Schema
@@ -56,11 +64,13 @@ def write_plans(
     elif kind == ".json":
         write_text(plans.to_json() + "\n", path)
     else:
-        write_table(service.plan_table(plans, X), path)
+        write_table(service.plan_table(plans, X), path, safe_cells=safe_cells)
 
 
-def write_audit(path: Path, audit: Audit) -> None:
+def write_audit(path: Path, audit: Audit, *, safe_cells: bool = False) -> None:
     """Write an audit: a .html to read, or its numbers as .json or as a table.
+
+    safe_cells: as in `write_table`.
 
     >>> import tempfile
     >>> from genrecourse import NearestNeighbour, Schema, audit
@@ -78,4 +88,4 @@ def write_audit(path: Path, audit: Audit) -> None:
     elif kind == ".json":
         write_text(audit.to_json() + "\n", path)
     else:
-        write_table(audit.to_frame(), path)
+        write_table(audit.to_frame(), path, safe_cells=safe_cells)

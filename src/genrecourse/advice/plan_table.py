@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from genrecourse.table.csv_cells import AFTER
+
 if TYPE_CHECKING:
     from genrecourse.planning.plans import Change, Plan, Plans
     from genrecourse.table.schema import Schema
@@ -52,7 +54,7 @@ def plan_table(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     for line, (_, plan) in enumerate(every):
         for change in (*plan.changes, *plan.consequences):
             after.iat[line, schema.names.index(change.feature.name)] = change.after
-    return pd.concat([about, after.infer_objects().add_prefix("new ")], axis=1)
+    return pd.concat([about, after.infer_objects().add_prefix(AFTER)], axis=1)
 
 
 def _today(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:

@@ -181,6 +181,8 @@ class Method(Plannable, BaseEstimator, ABC):
         schema = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
         encoder = TableEncoder(schema).fit(X)
         X = X[schema.columns]
+        if y is not None and not hasattr(y, "__len__"):
+            raise UserError(f"{self._where('fit')}: y is {shown(y)}; give one outcome for each row")
         if y is not None and len(y) != len(X):
             raise UserError(f"{self._where('fit')}: X has {len(X)} rows but y has {len(y)}")
         h = _trained(self, X, y, schema)

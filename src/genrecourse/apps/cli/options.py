@@ -84,6 +84,14 @@ MostChanges = Annotated[
 Strict = Annotated[
     bool, typer.Option("--strict", help="End with an error if a row cannot be read.")
 ]
+SafeCells = Annotated[
+    bool,
+    typer.Option(
+        "--safe-cells",
+        help="In a .csv, put an apostrophe before each text that a spreadsheet could run as a "
+        "formula, such as =cmd().",
+    ),
+]
 Immutable = Annotated[
     str, typer.Option(metavar="A,B", help="Columns that nobody can change, separated by commas.")
 ]

@@ -23,6 +23,7 @@ from genrecourse.apps.cli.options import (
     PolicyFile,
     Promised,
     RulesFile,
+    SafeCells,
     Strict,
     TableFile,
     own_model,
@@ -53,6 +54,7 @@ def plans(
     min_robust: MinRobust = None,
     most_changes: MostChanges = None,
     language: Language = "en",
+    safe_cells: SafeCells = False,
     strict: Strict = False,
     classifier: OwnModel = None,
 ) -> None:
@@ -87,7 +89,7 @@ def plans(
         strict=strict,
     )
     made = service.plans(X, request)
-    files.write_plans(output, service, X, made, request)
+    files.write_plans(output, service, X, made, request, safe_cells=safe_cells)
     counts = Counter(plan.status for plan in made).most_common()
     shown = ", ".join(f"{n:,} {status}" for status, n in counts)
     out.print(f"{len(made):,} people{': ' if shown else ''}{shown}; in {output}")
@@ -214,6 +216,7 @@ def recheck(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="One line per plan: .csv or .parquet.")
     ] = None,
+    safe_cells: SafeCells = False,
 ) -> None:
     """Check which plans still hold under another model. Rules are not checked again.
 
@@ -229,7 +232,7 @@ def recheck(
     check_plans_name(plans)
     found = _rechecked(plans, model, classifier)
     if output is not None:
-        write_table(found, output)
+        write_table(found, output, safe_cells=safe_cells)
     lost = found[~found["holds"].astype(bool)]
     for line in lost.itertuples():
         text = (
@@ -261,6 +264,7 @@ def audit(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals.")] = 0,
     fewest_changes: Fewest = False,
     policy: PolicyFile = None,
+    safe_cells: SafeCells = False,
     strict: Strict = False,
     classifier: OwnModel = None,
 ) -> None:
@@ -281,7 +285,7 @@ def audit(
     table = service.read_people(people, all_columns=True)
     request = PlanRequest(fewest_changes=fewest_changes, errors="raise" if strict else "status")
     found = service.audit(table, split(group), request, least=least, seed=seed)
-    files.write_audit(output, found)
+    files.write_audit(output, found, safe_cells=safe_cells)
     out.print(Text("\n".join([*found.remarks, *found.findings, found.how_called])), soft_wrap=True)
     lost = sum(found.faults.values())
     out.print(f"{len(table) - lost:,} people in {len(found.groups)} groups; in {output}")
