@@ -28,7 +28,8 @@ def read_table(
     """Return the table in a file. Raises UserError if there is none.
 
     If a schema is given, columns whose categories are text are read as text, so "07" stays "07" and
-    a category "NA" stays one. A cell that is no number leaves the other cells of its column numbers.
+    a category "NA" stays one. A cell that is no number leaves the other cells of its column as
+    they are.
 
     may_be_empty: a header alone is a table, too.
 
