@@ -130,7 +130,7 @@ def _numbers_apart(cells: pd.Series) -> pd.Series:
     is_flag = cells.isin(FLAGS)
     right = is_number if is_number.any() else is_flag
     if not right.any():
-        return cells
+        return numbers if numbers.notna().equals(cells.notna()) else cells
     alone = pd.read_csv(StringIO("\n".join(["cell", *cells[right]])), low_memory=False)["cell"]
     found = cells.astype(object)
     found[right] = alone.to_numpy(dtype=object)
