@@ -67,7 +67,8 @@ def plans(
     scores, cost, the months and the money that it takes if the policy states them, the plan in
     words, what changes with it, how robust it is (its promise, the shares of retrained models and
     of imprecise versions that accept it), what the plan does not mean, and the features after it. A
-    .json has the plans with each change, and the rules that prevent plans. A .html is a report to read, about the people whom the model rejects.
+    .json has the plans with each change, and the rules that prevent plans. A .html is a report to
+    read, about the people whom the model rejects.
     """
     from genrecourse.advice import output as files
 
