@@ -32,7 +32,16 @@ VALID = 90  # days, unless the plan counts on more time
 FREE = ("singular", "days", "effort")
 COMPARISONS = {"<": "less", "<=": "at_most", ">": "more", ">=": "at_least"}
 COMPARED = re.compile(r"(<=?|>=?)\s*(\d.*)")  # a level such as "< 100 DM"
-PLAN_FIELDS = ("changes", "together", "effort", "follows", "second_way", "third_way", "alone", "untouched")
+PLAN_FIELDS = (
+    "changes",
+    "together",
+    "effort",
+    "follows",
+    "second_way",
+    "third_way",
+    "alone",
+    "untouched",
+)
 NO_PLAN_FIELDS = ("reason", "tried")
 DETAIL_FIELDS = ("sender", "date", "reference", "greeting", "valid", "contact")
 

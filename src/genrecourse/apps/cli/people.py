@@ -136,6 +136,41 @@ def explain(
     out.print(panel(service.schema, X.iloc[row], plan))
 
 
+@app.command(epilog="Example: genrecourse reasons model german.csv --row 1")
+def reasons(
+    model: ModelFolder,
+    applicants: TableFile,
+    row: Annotated[int, typer.Option(min=0, help="Which row of the table, counted from 0.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Reasons: .json, .html or .txt.")
+    ] = None,
+    policy: PolicyFile = None,
+    rules: RulesFile = None,
+    language: Language = "en",
+    classifier: OwnModel = None,
+) -> None:
+    """Show what mattered most for the score of one person, and how certain that is.
+
+    Reasons are no advice: a feature that lowered a score need not be one that can raise it. Use
+    'genrecourse explain' for plans. Without -o, the reasons are printed.
+    """
+    from genrecourse.advice import output as files
+    from genrecourse.advice.request import PlanRequest
+    from genrecourse.advice.rule_files import read_rules_file
+
+    if output is not None:
+        files.check_reasons_file(output)
+    service = _open(model, classifier, policy)
+    X = service.read_people(applicants)
+    stated = None if rules is None else read_rules_file(rules)
+    found = service.reasons(X, row, PlanRequest(rules=stated, language=language))
+    if output is None:
+        out.print(Text(found.to_text()), soft_wrap=True)
+    else:
+        files.write_reasons(output, found)
+        out.print(f"reasons for row {row} in {output}")
+
+
 @app.command(epilog="Example: genrecourse letter model german.csv --row 1 -o letter.html")
 def letter(
     model: ModelFolder,
