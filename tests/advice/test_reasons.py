@@ -15,10 +15,24 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
 from typer.testing import CliRunner
 
-from genrecourse import Classifier, GenRe, NearestNeighbour, Policy, Schema, UserError, load, reasons
+from genrecourse import (
+    Classifier,
+    GenRe,
+    NearestNeighbour,
+    Policy,
+    Schema,
+    UserError,
+    load,
+    reasons,
+)
 from genrecourse.advice.output import write_reasons
 from genrecourse.advice.reasons import OTHERS, Reasons
 from genrecourse.advice.request import PlanRequest
@@ -105,6 +119,11 @@ def test_what_is_not_linear_is_not_called_so() -> None:
     for model in (twice, trees, three, lambda X: X["income"] / 6000, three.predict_proba):
         assert linear_score(Classifier(model, favourable=1)) is None
     assert linear_score(Classifier(logistic())) is not None
+    left = make_column_transformer(("passthrough", ["income"]), (FunctionTransformer(), ["debt"]))
+    assert linear_score(Classifier(make_pipeline(left, LogisticRegression()).fit(X, Y))) is not None
+    odd = FunctionTransformer(lambda X: X.assign(both=X["income"] * X["debt"]))
+    mixed = make_pipeline(odd, LogisticRegression()).fit(X[NUMBERS], Y)
+    assert linear_score(Classifier(mixed)) is None
 
 
 # ---- estimated -----------------------------------------------------------------------------------
@@ -256,7 +275,9 @@ def test_reasons_follow_the_decision_and_give_no_advice() -> None:
 def test_json_html_and_files_hold_the_same(tmp_path: Path) -> None:
     odd = X.rename(columns={"debt": "<b>debt</b>"}).assign(job=X["job"].replace("cook", "<i>cook"))
     method = NearestNeighbour(
-        lambda X: X["income"] / 12000 - X["<b>debt</b>"] / 9000 + (X["job"] == "<i>cook") * 0.1 + 0.3,
+        lambda X: (
+            X["income"] / 12000 - X["<b>debt</b>"] / 9000 + (X["job"] == "<i>cook") * 0.1 + 0.3
+        ),
         Schema.infer(odd),
     ).fit(odd, Y)
     found = reasons(method, odd[odd["job"] == "<i>cook"].head(1))[0]

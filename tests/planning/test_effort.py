@@ -74,7 +74,10 @@ def least_months(x: Any) -> float:
     best = float("inf")
     for pair in itertools.combinations(X.columns, 2):
         rows = pd.DataFrame(
-            [dict(x) | dict(zip(pair, v, strict=True)) for v in itertools.product(*map(values.get, pair))]
+            [
+                dict(x) | dict(zip(pair, both, strict=True))
+                for both in itertools.product(*(values[name] for name in pair))
+            ]
         )
         for row in rows[h(rows) > 0.5].to_dict("records"):
             best = min(best, months(x, row))
@@ -155,8 +158,12 @@ def test_plans_are_sorted_and_none_is_lost(by: str) -> None:
         ]
         known = [key for key in keys if key is not None]
         assert keys[: len(known)] == known  # the unknown come last
-        lower = [bool(e.effort and (e.effort.months_at_least if by == "time" else False)) for e in again.every]
-        exact = [key for key, is_lower in zip(keys, lower, strict=True) if key is not None and not is_lower]
+        exact = [
+            key
+            for key, each in zip(keys, again.every, strict=True)
+            if key is not None
+            and not (by == "time" and each.effort and each.effort.months_at_least)
+        ]
         assert exact == sorted(exact)
         assert {repr(each.changes) for each in again.every} == {
             repr(each.changes) for each in plan.every
@@ -164,9 +171,12 @@ def test_plans_are_sorted_and_none_is_lost(by: str) -> None:
 
 
 def test_the_first_plan_of_a_promise_stays_first() -> None:
-    plan = next(plan for plan in method().plans(PEOPLE, n=3) if len(plan.every) > 2)
-    promised = replace(plan, promise=object())  # type: ignore[arg-type]
-    assert promised.sorted_by("changes").changes == plan.changes
+    every = [(plan, by) for plan in method().plans(PEOPLE, n=3) for by in ("time", "money")]
+    moved = [(plan, by) for plan, by in every if plan.sorted_by(by).changes != plan.changes]
+    assert moved
+    for plan, by in moved:
+        promised = replace(plan, promise=object())  # type: ignore[arg-type]
+        assert promised.sorted_by(by).changes == plan.changes
 
 
 def test_a_policy_that_prefers_time_gets_the_quicker_plans_first() -> None:
@@ -176,10 +186,19 @@ def test_a_policy_that_prefers_time_gets_the_quicker_plans_first() -> None:
     pairs = [
         (a.effort.months, b.effort.months)
         for a, b in zip(quick, usual, strict=True)
-        if a.effort and b.effort and a.effort.months is not None and b.effort.months is not None
-        and not a.is_fragile and not b.is_fragile
+        if a.effort
+        and b.effort
+        and a.effort.months is not None
+        and b.effort.months is not None
+        and not a.is_fragile
+        and not b.is_fragile
         and not b.effort.months_at_least
     ]
+    for plan in quick:
+        times = [each.effort.months if each.effort else None for each in plan.every]
+        known = [each for each in times if each is not None]
+        if len(known) == len(times) and not any(each.is_beyond for each in plan.every):
+            assert known == sorted(known)
     assert len(pairs) > 5
     assert all(a <= b + 1e-9 for a, b in pairs)
     assert any(a < b - 1e-9 for a, b in pairs)
@@ -199,7 +218,8 @@ def test_an_unknown_part_is_a_lower_bound_and_within_no_limit() -> None:
         assert each.effort.months_at_least
         assert "at least" in each.takes
         assert "does not say" in each.takes
-    limited = method().plans(x, n=3, rules=rules | {"lock": ["savings", "debt", "job"]}, most_months=60)
+    only_car = rules | {"lock": ["savings", "debt", "job"]}
+    limited = method().plans(x, n=3, rules=only_car, most_months=60)
     assert not [plan for plan in limited if plan.every]
     texts = [plan.reason for plan in limited if plan.reason_code == "over-months"]
     assert texts

@@ -191,3 +191,14 @@ def test_lint_names_what_a_plan_can_change_and_the_policy_does_not_time() -> Non
     assert "how many months changes of ['grade', 'job', 'unstated'] take" in found
     assert "what changes of ['grade', 'job', 'unstated'] cost" in found
     assert "'effort.changes.debt' does nothing, because 'debt' is immutable" in found
+
+
+def test_lint_asks_only_for_the_ways_that_a_feature_may_go() -> None:
+    up = {"each": 1, "months": 2}
+    for direction, asked in (("increase", False), ("any", True)):
+        policy = Policy.of(
+            unlisted="immutable",
+            features={"savings": {"role": "mutable", "direction": direction}},
+            effort={"changes": {"savings": {"up": up}}},
+        )
+        assert any("how many months" in remark for remark in policy.lint(X)) == asked
