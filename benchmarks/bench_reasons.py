@@ -1,4 +1,4 @@
-"""What reasons for one applicant of German credit cost: rounds, rows that h scores, and processor seconds.
+"""What reasons for one applicant of German credit cost: rows that h scores, processor seconds.
 
 python -m benchmarks.bench_reasons   # under a minute, one core
 """

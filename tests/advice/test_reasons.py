@@ -115,14 +115,17 @@ def test_a_linear_regression_is_explained_exactly_on_its_score() -> None:
 def test_what_is_not_linear_is_not_called_so() -> None:
     twice = pipeline(LogisticRegression(max_iter=500), PolynomialFeatures(2)).fit(X, Y)
     trees = pipeline(GradientBoostingClassifier(n_estimators=5)).fit(X, Y)
-    three = LogisticRegression().fit(X[NUMBERS], pd.cut(X["income"], 3, labels=False))
+    three = LogisticRegression(max_iter=2000).fit(
+        X[NUMBERS] / 1000, pd.cut(X["income"], 3, labels=False)
+    )
     for model in (twice, trees, three, lambda X: X["income"] / 6000, three.predict_proba):
         assert linear_score(Classifier(model, favourable=1)) is None
     assert linear_score(Classifier(logistic())) is not None
     left = make_column_transformer(("passthrough", ["income"]), (FunctionTransformer(), ["debt"]))
+    left = make_pipeline(left, StandardScaler())
     assert linear_score(Classifier(make_pipeline(left, LogisticRegression()).fit(X, Y))) is not None
     odd = FunctionTransformer(lambda X: X.assign(both=X["income"] * X["debt"]))
-    mixed = make_pipeline(odd, LogisticRegression()).fit(X[NUMBERS], Y)
+    mixed = make_pipeline(odd, StandardScaler(), LogisticRegression()).fit(X[NUMBERS], Y)
     assert linear_score(Classifier(mixed)) is None
 
 
@@ -287,8 +290,10 @@ def test_json_html_and_files_hold_the_same(tmp_path: Path) -> None:
     assert sizes == sorted(sizes, reverse=True)
 
     class Read(HTMLParser):
-        tags: list[str] = []
-        words = ""
+        def __init__(self) -> None:
+            super().__init__()
+            self.tags: list[str] = []
+            self.words = ""
 
         def handle_starttag(self, tag: str, attrs: Any) -> None:
             self.tags.append(tag)

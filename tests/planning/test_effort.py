@@ -207,7 +207,7 @@ def test_a_policy_that_prefers_time_gets_the_quicker_plans_first() -> None:
 def test_an_unknown_part_is_a_lower_bound_and_within_no_limit() -> None:
     x = PEOPLE[PEOPLE["car"] == "no"].head(8)
     rules = {"allowed": {"car": ["yes"]}, "increase": ["savings"]}
-    plans = [each for each in method().plans(x, n=3, rules=rules).shown]
+    plans = method().plans(x, n=3, rules=rules).shown
     with_car = [each for each in plans if "car" in {c.feature.name for c in each.changes}]
     assert with_car
     alone = [each for each in with_car if len(each.changes) == 1]
