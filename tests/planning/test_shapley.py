@@ -107,3 +107,15 @@ def test_equal_seeds_and_rows_give_equal_numbers() -> None:
     assert again[0] == again[1]
     assert ask(steep, seed=4).value.tolist() != again[0]
     assert ask(steep, seed=3, x=X + 1e-9).value.tolist() != again[0]
+
+
+def test_walking_back_leaves_no_error_of_the_order_between_two_features() -> None:
+    def both(F: Array) -> Array:
+        return np.asarray(F[:, 0] * F[:, 1])
+
+    x, other = np.array([1.0, 0.5]), np.array([[0.25, 1.0]])
+    mix = lambda rows, b: rows  # noqa: E731
+    noise, about = KeyedNoise(0), {"most": 1, "precise": 0.0, "scale": 1.0}
+    found = sampled(both, mix, x, other, [0, 1], noise, x[None], **about)  # type: ignore[arg-type]
+    np.testing.assert_allclose(found.value, by_all_orders(both, x, other), atol=1e-12)
+    np.testing.assert_allclose(found.high, found.low, atol=1e-12)
