@@ -90,6 +90,14 @@ def check_letter(path: Path, *, reads: Iterable[Path | None] = ()) -> None:
     check_file(path, (".html", ".txt"), reads=reads)
 
 
+def check_reasons(path: Path, *, reads: Iterable[Path | None] = ()) -> None:
+    """Raise UserError if reasons could not be written to `path`.
+
+    >>> check_reasons(Path("reasons.json"))
+    """
+    check_file(path, (".json", ".html", ".txt"), reads=reads)
+
+
 def check_results(path: Path) -> None:
     """Raise UserError if the results of a comparison, and its tables, could not be written.
 

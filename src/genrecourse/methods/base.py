@@ -49,7 +49,7 @@ from genrecourse.planning.plans import fault_in_words
 from genrecourse.planning.proposer import PlanningData, Proposals
 from genrecourse.planning.wording import english
 from genrecourse.rules.book import split_by_rules
-from genrecourse.rules.policy import Policy, read_policy, rules_in_force
+from genrecourse.rules.policy import Policy, book_in_force, read_policy
 from genrecourse.rules.problem import People, Problem, TrainingRows
 from genrecourse.rules.roles import protected_used_by
 from genrecourse.rules.stated import read_rules
@@ -206,6 +206,7 @@ class Method(Plannable, BaseEstimator, ABC):
         self.planning_ = PlanningData.learn(
             F, rows, self.problem_, self.random_state, has_outcomes=y is not None
         )
+        self.planning_.keeps_rows = self._keeps_outcomes
         self._fit(rows)
         if self._keeps_outcomes and self.verifier_ is not None:  # then a loaded one can do it, too
             self.planning_.retrain(y, self.problem_, self.random_state)
@@ -242,7 +243,7 @@ class Method(Plannable, BaseEstimator, ABC):
         if status:
             _check_room(self._where("recourse"), X)
         people, rules = read.people, read.rules(rules, X.index)
-        compiled = problem.compile(rules_in_force(self.policy_, rules), people)
+        compiled = book_in_force(self.policy_, rules, people)
         Z, Z_plus, rejected = people.Z, people.Z.copy(), np.flatnonzero(people.rejected)
         for places, mine in split_by_rules(compiled, rejected):
             rows = rejected[places]
@@ -287,7 +288,7 @@ class Method(Plannable, BaseEstimator, ABC):
         rules = read.rules(rules, X.index)
         if rules is not None and len(both) < len(read.rows):
             rules = read_rules(rules).only(before.X.index)
-        compiled = self.problem_.compile(rules_in_force(self.policy_, rules), before)
+        compiled = book_in_force(self.policy_, rules, before)
         found = _assessed(self, before, after, compiled)
         if len(both) == len(X):
             return found
