@@ -131,7 +131,8 @@ def _numbers_apart(cells: pd.Series) -> pd.Series:
     right = is_number if is_number.any() else is_flag
     if not right.any():
         return numbers if numbers.notna().equals(cells.notna()) else cells
-    alone = pd.read_csv(StringIO("\n".join(["cell", *cells[right]])), low_memory=False)["cell"]
+    text = StringIO("\n".join(["cell", *cells[right]]))
+    alone = pd.read_csv(text, low_memory=False, **read_options([], None))["cell"]
     found = cells.astype(object)
     found[right] = alone.to_numpy(dtype=object)
     infinite = np.isinf(numbers) & ~is_whole
