@@ -6,6 +6,7 @@
     learn.py        schema, policy, fit, info
     people.py       plans, explain, letter, recheck, audit
     compare.py      evaluate, compare
+    serve.py        serve
 
 A command imports what it works with when it runs, so that the help starts without torch,
 scikit-learn and pandas.
@@ -18,6 +19,7 @@ from genrecourse.apps.cli import start  # isort: skip
 from genrecourse.apps.cli import learn  # isort: skip
 from genrecourse.apps.cli import people  # isort: skip
 from genrecourse.apps.cli import compare  # isort: skip
+from genrecourse.apps.cli import serve  # isort: skip
 from genrecourse.apps.cli.application import app, main
 
-__all__ = ["app", "compare", "learn", "main", "people", "start"]
+__all__ = ["app", "compare", "learn", "main", "people", "serve", "start"]
