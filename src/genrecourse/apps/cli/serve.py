@@ -53,6 +53,7 @@ def serve(
     """
     _check_installed()
     from genrecourse.advice.service import Service
+    from genrecourse.apps.serve.application import create_app
     from genrecourse.apps.serve.keys import Keys
     from genrecourse.apps.serve.run import check_exposure, run
     from genrecourse.apps.serve.settings import Settings
@@ -69,14 +70,8 @@ def serve(
         if open_page:
             _open_browser(url)
 
-    run(
-        service,
-        settings,
-        keys=keys,
-        insecure=insecure,
-        record=_record(record, service, model),
-        on_ready=ready,
-    )
+    made = create_app(service, settings, keys=keys, record=_record(record, service, model))
+    run(made, settings, ready)
 
 
 @app.command("serve-key", epilog="Example: genrecourse serve-key branch-office --file keys.txt")

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import Request, Response
 
-from genrecourse.apps.serve.asked import check_people
-from genrecourse.apps.serve.errors import Refusal, refusal_of
-from genrecourse.apps.serve.gate import ClientGone
-from genrecourse.apps.serve.people import PeopleReader
+from genrecourse.apps.serve.errors import ClientGone, Refusal, refusal_of
+from genrecourse.apps.serve.people import PeopleReader, check_people
 from genrecourse.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from genrecourse.advice.request import PlanRequest
+    from genrecourse.apps.serve.asked import Asking
     from genrecourse.apps.serve.desk import Desk
     from genrecourse.apps.serve.metrics import Meters
     from genrecourse.apps.serve.recording import Recording
@@ -35,9 +34,9 @@ class Answers:
     An answer is recorded before it is sent. A client that goes away is not computed for.
     """
 
-    def __init__(self, desk: Desk, meters: Meters, recording: Recording | None):
+    def __init__(self, desk: Desk, asking: Asking, meters: Meters, recording: Recording | None):
         self.desk, self.settings, self.service = desk, desk.settings, desk.service
-        self.meters, self.recording = meters, recording
+        self.asking, self.meters, self.recording = asking, meters, recording
         self.people = PeopleReader(desk.service)
 
     def read(
@@ -73,7 +72,7 @@ class Answers:
                 raise ClientGone
             return answer.result()
         except UserError as error:
-            raise refusal_of(error, self.people.columns) from None
+            raise refusal_of(error, (*self.asking.names, *self.people.columns)) from None
         finally:
             answer.cancel()
             gone.cancel()

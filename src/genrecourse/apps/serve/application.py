@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 from genrecourse.apps.serve.answers import Answers
 from genrecourse.apps.serve.api import api_routes
+from genrecourse.apps.serve.asked import Asking
 from genrecourse.apps.serve.description import describe
 from genrecourse.apps.serve.desk import Desk
 from genrecourse.apps.serve.docs_page import docs_routes
@@ -46,7 +47,8 @@ def create_app(
     desk.batches = meters.computed
     meters.watch_queue(lambda: desk.n_waiting)
     recording = None if record is None else Recording(record)
-    answers = Answers(desk, meters, recording)
+    asking = Asking(settings)
+    answers = Answers(desk, asking, meters, recording)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -67,7 +69,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.add_middleware(Gate, settings=settings, keys=keys, meters=meters)
-    add_handlers(app)
+    add_handlers(app, asking.names)
     app.include_router(api_routes(answers))
     app.include_router(platform_routes(answers))
     app.include_router(docs_routes(app))
