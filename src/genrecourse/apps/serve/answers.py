@@ -52,15 +52,21 @@ class Answers:
         made: list[Plan] = await self.asked_by(request, self.desk.plans(X, asked))
         self.meters.planned([plan.status for plan in made])
         if self.recording is not None:
-            await self.recording.plans(request.state.request_id, X, asked, made)
+            data = [plan.to_dict() for plan in made]
+            await self.recording.add(request.state.request_id, "plans", X, asked, data)
         return made
 
     async def scores(self, request: Request, X: pd.DataFrame, verb: str = "decision") -> np.ndarray:
         """Return the model's score of each person, recorded."""
         found: np.ndarray = await self.asked_by(request, self.desk.decisions(X))
-        if self.recording is not None:
-            await self.recording.other(request.state.request_id, verb, X, found.tolist())
+        await self.record(request, verb, X, found.tolist())
         return found
+
+    async def record(self, request: Request, verb: str, X: pd.DataFrame, said: list[Any]) -> None:
+        """Record an answer with one output for each person, if there is a record."""
+        if self.recording is not None:
+            asked = self.asking.nothing
+            await self.recording.add(request.state.request_id, verb, X, asked, said)
 
     async def asked_by(self, request: Request, work: Coroutine[Any, Any, T]) -> T:
         """Return what the work returns, unless the client leaves before."""

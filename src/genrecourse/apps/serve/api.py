@@ -73,8 +73,7 @@ def api_routes(answers: Answers) -> APIRouter:
                 lambda: [service.reasons(X, row).to_dict() for row in range(len(X))], len(X)
             )
             found = await answers.asked_by(request, work)
-            if answers.recording is not None:
-                await answers.recording.other(request.state.request_id, "reasons", X, found)
+            await answers.record(request, "reasons", X, found)
             return _json({"reasons": found})
 
     described = _description(answers)

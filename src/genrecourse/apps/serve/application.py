@@ -24,12 +24,11 @@ from genrecourse.apps.serve.errors import add_handlers
 from genrecourse.apps.serve.gate import Gate
 from genrecourse.apps.serve.metrics import Meters
 from genrecourse.apps.serve.platforms import platform_routes
-from genrecourse.apps.serve.recording import Recording
 
 if TYPE_CHECKING:
-    from genrecourse.advice.record import Record
     from genrecourse.advice.service import Service
     from genrecourse.apps.serve.keys import Keys
+    from genrecourse.apps.serve.recording import Recording
     from genrecourse.apps.serve.settings import Settings
 
 HERE = Path(__file__).parent
@@ -37,16 +36,19 @@ PAGE = "genrecourse.apps.serve.page"
 
 
 def create_app(
-    service: Service, settings: Settings, *, keys: Keys | None = None, record: Record | None = None
+    service: Service,
+    settings: Settings,
+    *,
+    keys: Keys | None = None,
+    recording: Recording | None = None,
 ) -> FastAPI:
     """Return the application: the API, the page, and the gate that stands before them.
 
-    keys: who may ask; None: everybody. record: each answer is appended to it before it is sent.
+    keys: who may ask; None: everybody. recording: of each answer, before it is sent.
     """
     meters, desk = Meters(), Desk(service, settings)
     desk.batches = meters.computed
     meters.watch_queue(lambda: desk.n_waiting)
-    recording = None if record is None else Recording(record)
     asking = Asking(settings)
     answers = Answers(desk, asking, meters, recording)
 

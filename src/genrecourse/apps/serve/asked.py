@@ -25,6 +25,7 @@ class Asking:
         self.settings = settings
         asked = asked_fields(PlanRequest)
         self.names, self.languages = tuple(asked), LANGUAGES
+        self.nothing = PlanRequest()  # for verbs that take no options
         self.plans_body, self.explain_body = plans_body(asked), explain_body(asked)
 
     def request(self, body: BaseModel, people: int) -> PlanRequest:
