@@ -6,6 +6,20 @@
     learn.py        schema, policy, fit, info
     people.py       plans, explain, letter, recheck, audit
     compare.py      evaluate, compare
+    serve.py        serve, serve-key
+    record.py       record verify, root, prove, replay, erase
+
+A command imports what it works with when it runs, so that the help starts without torch,
+scikit-learn and pandas.
+
+A user's mistake is one sentence on standard error and exit status 2.
+"""
+
+# Importing a module registers its commands: the help lists them in this order.
+from genrecourse.apps.cli import start  # isort: skip
+from genrecourse.apps.cli import learn  # isort: skip
+from genrecourse.apps.cli import people  # isort: skip
+from genrecourse.apps.cli import compare  # isort: skip
 from genrecourse.apps.cli import serve  # isort: skip
 from genrecourse.apps.cli import record  # isort: skip
 from genrecourse.apps.cli.application import app, main
