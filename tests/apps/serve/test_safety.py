@@ -35,7 +35,13 @@ def guarded(
     key = new_key("office", file)
     new_key("other-office", file)
     settings = Settings(
-        port=0, rate=0.001, burst=20, body_bytes=20_000, body_seconds=0.5, head_seconds=0.5
+        port=0,
+        rate=0.001,
+        burst=60,
+        body_bytes=20_000,
+        body_seconds=0.5,
+        head_seconds=0.5,
+        idle_seconds=1,
     )
     with Served(service, settings, keys=Keys.read(file)) as served:
         yield served, key
@@ -203,7 +209,6 @@ def test_the_log_has_no_value_of_a_person(
     served: Served,
 ) -> None:
     marked = {**people[0], "purpose": "a secret purpose", "age": 987654.0}
-    broken = served.desk.service.method.classifier_
 
     def fail(X: Any) -> Any:
         raise RuntimeError("a secret purpose")
@@ -215,13 +220,14 @@ def test_the_log_has_no_value_of_a_person(
         client.get("/v1/models/a secret purpose")
         monkeypatch.setattr(type(served.desk.service), "plans", lambda *given: fail(given))
         error = error_of(client.post("/api/v1/plans", json={"people": people[:1]}), 500)
-    assert broken is not None
     assert "secret" not in json.dumps(error)
     lines = [json.loads(each.message) for each in caplog.records if each.name.endswith("serve")]
     assert {"request_id", "route", "status", "ms", "caller", "method"} <= set(lines[0])
     assert any("RuntimeError at" in each.get("mistake", "") for each in lines)
-    assert "secret" not in caplog.text
-    assert "987654" not in caplog.text
+    ours = [each for each in caplog.records if not each.name.startswith("http")]  # not the client's
+    text = "".join(f"{each.getMessage()} {each.exc_text}" for each in ours)
+    assert "secret" not in text
+    assert "987654" not in text
 
 
 # ---- sizes and times ----------------------------------------------------------------------------
@@ -278,7 +284,7 @@ def test_bytes_that_are_no_http(guarded: tuple[Served, str]) -> None:
         assert answer == b"" or status_of(answer) == 400
     wrong = raw(served.port, head(key, "Content-Length: -1"))
     assert status_of(wrong) == 400
-    assert status_of(raw(served.port, head(key, f"X-Long: {'x' * 100_000}"))) == 400
+    assert status_of(raw(served.port, head(key, f"X-Long: {'x' * 100_000}")[:-4])) == 400
     assert httpx.get(f"{served.url}/healthz").status_code == 200
 
 
