@@ -79,7 +79,7 @@ async def open_loop(
         statuses[answer.status_code] += 1
         if answer.status_code == 200:
             times.append(time.perf_counter() - started)
-        else:
+        elif answer.status_code == 503:
             assert answer.headers["retry-after"]
 
     async with httpx.AsyncClient(base_url=url, timeout=PATIENCE, limits=limits) as client:
@@ -105,6 +105,7 @@ def measure_throughput(folder: Path, seconds: float, rounds: int) -> dict[str, A
                 asyncio.run(closed_loop(served.url, people, WARM))
                 times = asyncio.run(closed_loop(served.url, people, seconds))
                 found[name].append(times)
+                print(f"{name}: {len(times) / seconds:.1f} answers a second", flush=True)
     rates = {
         name: [len(times) / seconds for times in parts] for name, parts in found.items()
     }  # fmt: skip
