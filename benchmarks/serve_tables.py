@@ -14,16 +14,16 @@ RESULTS = Path(__file__).parent / "results"
 def limits() -> str:
     """Return every limit of the service as a table."""
     lines = ["| Limit | | |", "|---|---:|---|"]
-    lines += [f"| `{name}` | {value:,g} | {says} |" for name, value, says in _plain_limits()]
+    lines += [
+        f"| `{name}` | {value:,.10g} | {says} |" for name, value, says in limits_of(Settings())
+    ]
     return "\n".join(lines)
-
-
-def _plain_limits() -> list[tuple[str, float, str]]:
-    return limits_of(Settings())
 
 
 def serve() -> str:
     """Return how the service did under load."""
+    if not (RESULTS / "serve.json").is_file():
+        return "This has not been measured yet; `python -m benchmarks.bench_serve` does it."
     found = _read("serve.json")
     throughput, overload, memory = (found[name] for name in ("throughput", "overload", "memory"))
     lines = [
