@@ -38,7 +38,7 @@ from genrecourse.model.settings import (
 )
 from genrecourse.planning.diversity import pick_diverse
 from genrecourse.planning.proposer import Proposals
-from genrecourse.rules.policy import rules_in_force
+from genrecourse.rules.policy import book_in_force
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.limits import DRAWS_AT_ONCE
 from genrecourse.table.noise import KeyedNoise
@@ -486,7 +486,7 @@ class DensityMethod(VerifiedMethod):
         self.check_ready("sample", options)
         check_values(self._where("sample"), {"n": n}, {"n": DRAWS})
         people = self.problem_.read(X)
-        request = self.problem_.compile(rules_in_force(self.policy_, rules), people)
+        request = book_in_force(self.policy_, rules, people)
         noise = KeyedNoise(self.random_state)
         draws = self._draw(people.F, noise, n, options, request, all_found=False)
         Z_plus = self.problem_.encoder.from_features(draws.F.reshape(len(X) * n, -1))
@@ -518,7 +518,7 @@ class DensityMethod(VerifiedMethod):
         check_values(self._where("draws"), {"n": n}, {"n": Or(DRAWS, NOTHING)})
         problem, effort = self.problem_, self._effort({})
         people = problem.read(X)
-        request = problem.compile(rules_in_force(self.policy_, rules), people)
+        request = book_in_force(self.policy_, rules, people)
         if request is not None and self.is_distilled_ and temperature is None:
             options["temperature"] = SEARCH_TEMPERATURE  # as `recourse` draws under rules
         n, F, Z = self._n_drawn(n, request, effort), people.F, people.Z

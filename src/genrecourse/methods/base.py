@@ -44,7 +44,7 @@ from genrecourse.model.settings import (
 from genrecourse.planning.planner import Plannable
 from genrecourse.planning.proposer import PlanningData, Proposals
 from genrecourse.rules.book import split_by_rules
-from genrecourse.rules.policy import Policy, read_policy, rules_in_force
+from genrecourse.rules.policy import Policy, book_in_force, read_policy
 from genrecourse.rules.problem import People, Problem, TrainingRows
 from genrecourse.rules.roles import protected_used_by
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
@@ -217,7 +217,7 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
         problem, people = self.problem_, self.problem_.read(X)
         if status:
             _check_room(self._where("recourse"), X)
-        compiled = problem.compile(rules_in_force(self.policy_, rules), people)
+        compiled = book_in_force(self.policy_, rules, people)
         Z, Z_plus, rejected = people.Z, people.Z.copy(), np.flatnonzero(people.rejected)
         for places, mine in split_by_rules(compiled, rejected):
             rows = rejected[places]
@@ -240,7 +240,7 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
         """
         self.check_ready("assess", {})
         before, after = self.problem_.read(X), self.problem_.read(X_plus)
-        compiled = self.problem_.compile(rules_in_force(self.policy_, rules), before)
+        compiled = book_in_force(self.policy_, rules, before)
         return _assessed(self, before, after, compiled)
 
     # ---- model files -----------------------------------------------------------------------------

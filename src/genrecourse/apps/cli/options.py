@@ -80,6 +80,33 @@ MostChanges = Annotated[
         help="Show plans with more changes only if no sturdy plan has fewer. Default: 5.",
     ),
 ]
+MostMonths = Annotated[
+    float | None,
+    typer.Option(
+        "--most-months",
+        metavar="N",
+        min=0,
+        help="Show only plans that take at most N months, by what the policy says about changes.",
+    ),
+]
+MostMoney = Annotated[
+    float | None,
+    typer.Option(
+        "--most-money",
+        metavar="SUM",
+        min=0,
+        help="Show only plans that cost at most SUM, by what the policy says about changes.",
+    ),
+]
+Sort = Annotated[
+    str | None,
+    typer.Option(
+        "--sort",
+        metavar="ORDER",
+        help="Order of each person's plans: 'time', 'money', 'changes' or 'cost'. Default: the "
+        "method's choice first.",
+    ),
+]
 Immutable = Annotated[
     str, typer.Option(metavar="A,B", help="Columns that nobody can change, separated by commas.")
 ]
@@ -122,6 +149,9 @@ def plan_request(
     language: str,
     min_robust: float | None = None,
     most_changes: int | None = None,
+    most_months: float | None = None,
+    most_money: float | None = None,
+    sort: str | None = None,
 ) -> PlanRequest:
     from genrecourse.advice.request import PlanRequest
     from genrecourse.advice.rule_files import read_rules_file
@@ -135,6 +165,9 @@ def plan_request(
         promise=promise,
         delta=delta,
         language=language,
+        most_months=most_months,
+        most_money=most_money,
+        sort=sort,
         **stated,
     )
 

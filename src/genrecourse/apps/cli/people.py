@@ -19,10 +19,13 @@ from genrecourse.apps.cli.options import (
     MinRobust,
     ModelFolder,
     MostChanges,
+    MostMoney,
+    MostMonths,
     OwnModel,
     PolicyFile,
     Promised,
     RulesFile,
+    Sort,
     TableFile,
     own_model,
     plan_request,
@@ -51,6 +54,9 @@ def plans(
     delta: Delta = None,
     min_robust: MinRobust = None,
     most_changes: MostChanges = None,
+    most_months: MostMonths = None,
+    most_money: MostMoney = None,
+    sort: Sort = None,
     language: Language = "en",
     classifier: OwnModel = None,
 ) -> None:
@@ -58,10 +64,10 @@ def plans(
 
     A .csv or .parquet has one line for each plan, and one for each person without a plan: row
     (counted from 0), status, reason, the rule that alone prevents a plan, number of the plan,
-    scores, cost, the plan in words, what changes with it, how robust it is (its promise, the shares
-    of retrained models and of imprecise versions that accept it), what the plan does not mean, and
-    the features after it. A .json has the plans with each change, and the rules that prevent plans.
-    A .html is a report to read, about the people whom the model rejects.
+    scores, cost, the months and the money that it takes if the policy states them, the plan in
+    words, what changes with it, how robust it is (its promise, the shares of retrained models and
+    of imprecise versions that accept it), what the plan does not mean, and the features after it. A
+    .json has the plans with each change, and the rules that prevent plans. A .html is a report to read, about the people whom the model rejects.
     """
     from genrecourse.advice import output as files
 
@@ -77,6 +83,9 @@ def plans(
         language=language,
         min_robust=min_robust,
         most_changes=most_changes,
+        most_months=most_months,
+        most_money=most_money,
+        sort=sort,
     )
     made = service.plans(X, request)
     files.write_plans(output, service, X, made, request)
@@ -98,6 +107,9 @@ def explain(
     delta: Delta = None,
     min_robust: MinRobust = None,
     most_changes: MostChanges = None,
+    most_months: MostMonths = None,
+    most_money: MostMoney = None,
+    sort: Sort = None,
     language: Language = "en",
     classifier: OwnModel = None,
 ) -> None:
@@ -115,6 +127,9 @@ def explain(
         language=language,
         min_robust=min_robust,
         most_changes=most_changes,
+        most_months=most_months,
+        most_money=most_money,
+        sort=sort,
     )
     plan = service.explain(X, row, request)
     out.print(panel(service.schema, X.iloc[row], plan))
@@ -150,6 +165,9 @@ def letter(
     rules: RulesFile = None,
     promise: Promised = None,
     delta: Delta = None,
+    most_months: MostMonths = None,
+    most_money: MostMoney = None,
+    sort: Sort = None,
     classifier: OwnModel = None,
 ) -> None:
     """Write a letter to one person: what they could change, in plain words and round numbers.
@@ -165,7 +183,15 @@ def letter(
     service = _open(model, classifier, policy)
     X = service.read_people(applicants)
     request = plan_request(
-        rules, n=n, fewest_changes=fewest_changes, promise=promise, delta=delta, language="en"
+        rules,
+        n=n,
+        fewest_changes=fewest_changes,
+        promise=promise,
+        delta=delta,
+        language="en",
+        most_months=most_months,
+        most_money=most_money,
+        sort=sort,
     )
     written = service.letter(
         X,
