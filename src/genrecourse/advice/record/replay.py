@@ -1,0 +1,164 @@
+"""Computes a recorded answer again, and says whether it is the same, byte for byte."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genrecourse.advice.record.answers import made_by, request_of, table_of
+from genrecourse.advice.record.check import CHAIN, PERSONAL, Damaged
+from genrecourse.advice.record.commitments import opens
+from genrecourse.advice.record.lines import Line, canonical, read_lines
+from genrecourse.errors import UserError, counted
+from genrecourse.table.text_files import path_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from genrecourse.advice.request import PlanRequest
+    from genrecourse.advice.service import Service
+
+Computed = Callable[["Service", "pd.DataFrame", "PlanRequest"], Sequence[Any]]
+
+
+def decisions(service: Service, X: pd.DataFrame, _: PlanRequest) -> list[dict[str, Any]]:
+    """Return the decision about each row: whether it is accepted, its score and the cutoff."""
+    h = service.method.classifier_
+    cutoff = float(h.cutoff)
+    return [
+        {"accepted": score > cutoff, "score": score, "cutoff": cutoff}
+        for score in h.score(X).tolist()
+    ]
+
+
+def _plans(service: Service, X: pd.DataFrame, request: PlanRequest) -> list[dict[str, Any]]:
+    return [plan.to_dict() for plan in service.plans(X, request)]
+
+
+# What an answer of each verb is computed by: one output for each row.
+VERBS: dict[str, Computed] = {"plans": _plans, "decision": decisions}
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What came of computing a recorded answer again.
+
+    made_by: what it was made by and differs now: name, recorded, now.
+    people: how many were computed again; erased: how many could not be.
+    different: places of the people whose output is another one now.
+    """
+
+    record: int
+    made_by: Sequence[tuple[str, Any, Any]]
+    people: int
+    erased: int
+    different: Sequence[int]
+
+    @property
+    def is_same(self) -> bool:
+        return not self.different
+
+    def __str__(self) -> str:
+        about = counted(self.people, "person").replace("persons", "people")
+        if self.is_same:
+            said = [f"record {self.record:,}: the same answer, byte for byte, for {about}"]
+        else:
+            places = ", ".join(map(str, self.different[:10]))
+            more = ", ..." if len(self.different) > 10 else ""
+            said = [
+                f"record {self.record:,}: another answer for {len(self.different):,} of {about} "
+                f"(counted from 0: {places}{more})"
+            ]
+        if self.erased:
+            said.append(f"the values of {self.erased:,} more were erased, so nothing is known")
+        said += [f"{name} was {was}, and is {now}" for name, was, now in self.made_by]
+        return "\n".join(said)
+
+
+def replay(
+    folder: str | os.PathLike[str],
+    record: int,
+    service: Service,
+    model: str | os.PathLike[str],
+) -> Replay:
+    """Compute a recorded answer again from its input, rules and options.
+
+    record: its number, counted from 0, as in its receipt. model: the folder of the service's model.
+    Raises a UserError if the record is no answer, is damaged, or all its values were erased.
+    """
+    line, held = entry(folder, record)
+    whole = [each for each in enumerate(held) if "erased" not in each[1]]
+    if not whole:
+        by = sorted({each["erased"] for each in held})
+        raise UserError(
+            f"the values of record {record:,} were erased (by record {by[0]:,}), so it cannot be "
+            "computed again"
+            if by
+            else f"record {record:,} is about nobody, so there is nothing to compute again"
+        )
+    verb = line["verb"]
+    if verb not in VERBS:
+        raise UserError(
+            f"record {record:,} answers {verb!r}; only {', '.join(VERBS)} can be computed again"
+        )
+    people = [person["values"] for _, person in whole]
+    X = table_of(people)
+    service.schema.check_columns(X, f"record {record:,}")
+    request = request_of(line["asked"], people)
+    outputs = VERBS[verb](service, X[service.schema.columns], request)
+    different = [
+        place
+        for (place, person), output in zip(whole, outputs, strict=True)
+        if canonical(person["values"]["output"]) != canonical(output)
+    ]
+    differs = _differences(line["made_by"], made_by(service, model))
+    return Replay(record, differs, len(whole), len(held) - len(whole), different)
+
+
+def _differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    names = [*was, *(name for name in now if name not in was)]
+    every = [(name, was.get(name), now.get(name)) for name in names]
+    return [each for each in every if each[1] != each[2]]
+
+
+def entry(
+    folder: str | os.PathLike[str], record: int
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a recorded answer: its line in the chain, and for each person the secret and values.
+
+    The values are compared with what the line commits to; `check` compares everything.
+    """
+    folder = path_of(folder, "the record")
+    try:
+        line = _first(folder / CHAIN, lambda line: line.number - 1 == record)
+        if line is None:
+            raise UserError(f"{folder} has no record {record:,}; 'genrecourse record verify' counts")
+        content = _content(line, folder / CHAIN, record)
+        if content["kind"] != "answer":
+            raise UserError(f"record {record:,} is no answer: its kind is {content['kind']!r}")
+        start = b'{"n":%d,' % record
+        own = _first(folder / PERSONAL, lambda line: line.raw.startswith(start))
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename}: {error.strerror}") from None
+    if own is None:
+        raise Damaged("its personal values are missing", folder / PERSONAL, record)
+    held = _content(own, folder / PERSONAL, record)["people"]
+    for i, (person, promised) in enumerate(zip(held, content["people"], strict=True)):
+        if "erased" not in person and not opens(person, promised):
+            what = f"the values of person {i} are not those that it committed to"
+            raise Damaged(what, folder / PERSONAL, record, own)
+    return content, list(held)
+
+
+def _first(path: Path, is_it: Callable[[Line], bool]) -> Line | None:
+    with open(path, "rb") as file:
+        return next((line for line in read_lines(file) if is_it(line)), None)
+
+
+def _content(line: Line, path: Path, record: int) -> dict[str, Any]:
+    if line.content is None:
+        raise Damaged("its bytes do not fit its checksum", path, record, line)
+    return line.content
