@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from genrecourse.apps.serve.people import EXACT
 from genrecourse.errors import UserError
-from genrecourse.planning.plans import in_words
+from genrecourse.planning.plans import cell_value, in_words
 from genrecourse.planning.wording import english, name_of
 from genrecourse.rules.kinds import Rules, how_it_may_change
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 Sent = Mapping[str, Sequence[str]]  # the fields of a form, each with all its values
 
-YOU = 0  # the index label of the person on the page
 MISSING = "missing"  # what a choice sends for "not given"
 LONGEST = 40  # letters of a number
 _NUMBER = re.compile(r"[-+]?(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|[-+]?\.\d+")
@@ -35,14 +35,22 @@ _NUMBER = re.compile(r"[-+]?(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|[-+]?\.\d+")
 
 @dataclass(frozen=True)
 class Mistake:
-    """What is wrong with one field, as a sentence; an empty key: with the whole form.
+    """What is wrong with one field, and what to do; an empty key: with the whole form.
 
-    >>> Mistake("f0", "Give the income.").key
-    'f0'
+    >>> Mistake("f0", "Give a number.", "income").in_full
+    'Income: give a number.'
     """
 
     key: str
     text: str
+    label: str = ""  # of the field
+
+    @property
+    def in_full(self) -> str:
+        """The sentence with the name of the field, for the list of all mistakes."""
+        if not self.label:
+            return self.text
+        return f"{self.label[:1].upper()}{self.label[1:]}: {self.text[:1].lower()}{self.text[1:]}"
 
 
 @dataclass(frozen=True)
@@ -120,7 +128,7 @@ class Filled:
         try:
             return read_number(text)
         except UserError as error:
-            self.mistakes.append(Mistake(key, f"{label}: {error}"))
+            self.mistakes.append(Mistake(key, str(error), label))
             return None
 
 
@@ -134,8 +142,8 @@ class PersonForm:
     >>> form = PersonForm(Service(NearestNeighbour(h, Schema.infer(X)).fit(X)))
     >>> form.read({"f0": ["12"], "f1": ["1"]}).values
     {'income': 12.0, 'home': 'rent'}
-    >>> [mistake.text for mistake in form.read({"f0": ["many"]}).mistakes]
-    ['income: “many” is no number; write it like 1200 or 0.5.', 'home: choose an answer.']
+    >>> [mistake.in_full for mistake in form.read({"f0": ["many"]}).mistakes]
+    ['Income: “many” is no number; write it like 1200 or 0.5.', 'Home: choose an answer.']
     """
 
     def __init__(self, service: Service):
@@ -178,7 +186,7 @@ class PersonForm:
                 try:
                     filled.values[each.feature.name] = _answer(each, filled)
                 except UserError as error:
-                    filled.mistakes.append(Mistake(each.key, f"{each.label}: {error}"))
+                    filled.mistakes.append(Mistake(each.key, str(error), each.label))
         if not filled.mistakes:
             self._compute(filled)
         return filled
@@ -197,14 +205,14 @@ class PersonForm:
             rounded = value if feature.decimals is None else round(value, feature.decimals)
             filled.values[name] = rounded if math.isfinite(value) else None
 
-    def row(self, filled: Filled) -> pd.DataFrame:
-        """Return the person as a table of one row, with the columns and dtypes of the model's."""
-        columns = {}
+    def person(self, filled: Filled) -> dict[str, Any]:
+        """Return the person by the columns of the model's table, as the API takes it."""
+        found: dict[str, Any] = {}
         for feature in self.schema:
-            value = pd.Series([filled.values[feature.name]], index=[YOU], dtype=object)
-            for name, cells in feature.split(value, self.like).items():
-                columns[name] = _with_dtype(cells, self.like[name])
-        return pd.DataFrame(columns)[self.schema.columns]
+            value = pd.Series([filled.values[feature.name]], dtype=object)
+            columns = feature.split(value, self.like)
+            found |= {name: _plain(cells.iloc[0]) for name, cells in columns.items()}
+        return found
 
     def words(self, field: FormField, filled: Filled) -> str:
         """Return what a person answered to one question, as a text with its unit."""
@@ -235,14 +243,14 @@ def _answer(each: FormField, filled: Filled) -> Any:
         if text == MISSING and feature.missing:
             return None
         if text not in [sent for sent, _ in each.choices]:
-            raise UserError("choose an answer.")
+            raise UserError("Choose an answer.")
         return feature.categories[int(text)]
     if feature.missing and filled.has(f"{each.key}-missing", MISSING):
         if text:
-            raise UserError("give a number or tick “not given”, not both.")
+            raise UserError("Give a number or tick “not given”, not both.")
         return None
     if not text:
-        raise UserError("give a number" + (", or tick “not given”." if feature.missing else "."))
+        raise UserError("Give a number" + (", or tick “not given”." if feature.missing else "."))
     value = read_number(text)
     if feature.decimals is not None and round(value, feature.decimals) != value:
         most = "no decimals" if feature.decimals == 0 else f"at most {feature.decimals} decimals"
@@ -280,16 +288,9 @@ def _usual(feature: Feature, block: Any) -> str:
     return f"{in_words(feature, low)} to {in_words(feature, high)}"
 
 
-def _with_dtype(cells: pd.Series, like: pd.Series) -> pd.Series:
-    """Return a column of one cell with the dtype of a column of the model's table, if that can
-    hold it; the model's own check says what is wrong with any other."""
-    dtype: Any = like.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        more = [value for value in cells.dropna() if value not in dtype.categories]
-        return cells.astype(pd.CategoricalDtype([*dtype.categories, *more], dtype.ordered))
-    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
-        numbers = cells.astype(float)
-        whole = bool(numbers.notna().all() and (numbers % 1 == 0).all())
-        is_plain_int = isinstance(dtype, np.dtype) and dtype.kind in "iu"
-        return numbers if is_plain_int and not whole else numbers.astype(dtype)
-    return cells if cells.isna().any() else cells.astype(dtype)
+def _plain(cell: Any) -> Any:
+    """Return a cell as JSON has it: a number without decimals is a whole number."""
+    value = cell_value(cell)
+    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
+        return int(value)
+    return value

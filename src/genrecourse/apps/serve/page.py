@@ -23,12 +23,10 @@ from genrecourse.apps.serve.errors import Refusal
 from genrecourse.apps.serve.example import example_person
 from genrecourse.apps.serve.form import Filled, Mistake, PersonForm, Sent
 from genrecourse.apps.serve.wishes import MOST_CHANGES, STEPS, Offered, Wishes, without
-from genrecourse.errors import UserError
 from genrecourse.planning.plans import Plan
 
 if TYPE_CHECKING:
-    from genrecourse.apps.serve.desk import Desk
-    from genrecourse.apps.serve.settings import Settings
+    from genrecourse.apps.serve.answers import Answers
 
 HERE = Path(__file__).parent
 PRIVATE = {"Cache-Control": "no-store"}  # what people write about themselves stays in no cache
@@ -36,9 +34,9 @@ FORM = "application/x-www-form-urlencoded"
 FIELDS_EACH = 8  # fields of a form that one feature can have, at most
 
 
-def page_routes(desk: Desk, settings: Settings) -> APIRouter:
-    """Return the routes of the page around one desk."""
-    page, router = Page(desk, settings), APIRouter(include_in_schema=False)
+def page_routes(answers: Answers) -> APIRouter:
+    """Return the routes of the page."""
+    page, router = Page(answers), APIRouter(include_in_schema=False)
     router.add_api_route("/", page.first, methods=["GET"])
     router.add_api_route("/", page.whole, methods=["POST"])
     router.add_api_route("/answer", page.answer, methods=["POST"])
@@ -48,7 +46,7 @@ def page_routes(desk: Desk, settings: Settings) -> APIRouter:
 
 
 @dataclass
-class Answer:
+class Shown:
     """What the page says to a person who filled in the form."""
 
     plan: Plan  # the first one, or why there is none
@@ -66,6 +64,12 @@ class Answer:
         return compared(self.cards, self.wishes.compare)
 
     @property
+    def other_limits(self) -> dict[str, str]:
+        """The person's own limits that are not shown as blocking rules, by their keys."""
+        shown = {rule.key for rule in self.blocked}
+        return {key: words for key, words in self.wishes.own.items() if key not in shown}
+
+    @property
     def said(self) -> str:
         """What a screen reader announces when the answer has changed."""
         if self.is_accepted:
@@ -77,9 +81,8 @@ class Answer:
 class Page:
     """The handlers of the routes."""
 
-    def __init__(self, desk: Desk, settings: Settings):
-        self.desk, self.settings = desk, settings
-        self.service = desk.service
+    def __init__(self, answers: Answers):
+        self.answers, self.service = answers, answers.service
         self.form, self.offered = PersonForm(self.service), Offered.of(self.service)
         self.templates = _templates()
 
@@ -89,7 +92,8 @@ class Page:
         """The page before anything was asked; with ?example=1, filled in with an example."""
         number, filled = request.query_params.get("example", ""), Filled({})
         if number.isdecimal() and len(number) < 4:
-            row = await self.desk.other(lambda: self._example(int(number)))
+            work = self.answers.desk.other(lambda: self._example(int(number)))
+            row = await self.answers.asked_by(request, work)
             filled = self.form.filled_with(row)
             filled.example = int(number)
         return self._html("page.html", filled=filled, answer=None)
@@ -99,13 +103,17 @@ class Page:
         sent = await self._sent(request)
         for key in sent.get("release", ()):
             sent = without(sent, key)
-        filled, answer = await self._answer(sent)
+        try:
+            filled, answer = await self._answer(request, sent)
+        except Refusal as refusal:  # a person reads a page, and no JSON
+            filled = Filled(sent, [Mistake("", _sentence(refusal.message))])
+            return self._html("page.html", refusal.status, filled=filled, answer=None)
         status = 422 if filled.mistakes else 200
         return self._html("page.html", status, filled=filled, answer=answer)
 
     async def answer(self, request: Request) -> HTMLResponse:
         """Only the answer, or what is wrong with the form."""
-        filled, answer = await self._answer(await self._sent(request))
+        filled, answer = await self._answer(request, await self._sent(request))
         if answer is None:
             return self._html("_mistakes.html", 422, filled=filled)
         return self._html("_answer.html", filled=filled, answer=answer)
@@ -118,7 +126,7 @@ class Page:
         """One plan as a page of its own, to print or to save."""
         sent = await self._sent(request)
         number = next(iter((*sent.get("print", ()), *sent.get("save", ()))), "")
-        filled, answer = await self._answer(sent)
+        filled, answer = await self._answer(request, sent)
         if answer is None:
             return self._html("page.html", 422, filled=filled, answer=None)
         card = next((card for card in answer.cards if str(card.number) == number), None)
@@ -146,21 +154,23 @@ class Page:
             raise Refusal(400, f"the form cannot be read: {error}",
                           do="fill in the form of this page") from None  # fmt: skip
 
-    async def _answer(self, sent: Sent) -> tuple[Filled, Answer | None]:
+    async def _answer(self, request: Request, sent: Sent) -> tuple[Filled, Shown | None]:
         """Return the form as it was filled in, and the answer; None: something is wrong with it."""
         filled = self.form.read(sent)
         wishes = Wishes.read(self.form, self.offered, filled)
         if filled.mistakes:
             return filled, None
         try:
-            row = self.form.row(filled)
-            (plan,) = await self.desk.plans(row, wishes.request)
-        except UserError as error:
-            filled.mistakes.append(Mistake("", _to_the_person(error)))
+            X = self.answers.read(request, [self.form.person(filled)])
+            (plan,) = await self.answers.plans(request, X, wishes.request)
+        except Refusal as refusal:
+            if refusal.status != 422:
+                raise
+            filled.mistakes.append(Mistake("", _sentence(refusal.message)))
             return filled, None
         return filled, self._shown(plan, wishes)
 
-    def _shown(self, plan: Plan, wishes: Wishes) -> Answer:
+    def _shown(self, plan: Plan, wishes: Wishes) -> Shown:
         problem = self.service.method.problem_
         encoder, ends = problem.encoder, problem.classifier.score_range
         cards = [Card.of(i, each, encoder, ends) for i, each in enumerate(plan.every, start=1)]
@@ -168,7 +178,7 @@ class Page:
             Blocked.of(rule, plan, encoder, wishes.key_of(rule))
             for rule in plan.blocking_rules_shown
         ]
-        return Answer(plan, wishes, ScoreBar.of(_bare(plan), ends), cards, blocked)
+        return Shown(plan, wishes, ScoreBar.of(_bare(plan), ends), cards, blocked)
 
     def _example(self, number: int) -> Any:
         return example_person(self.service.method.problem_, number)
@@ -189,8 +199,10 @@ def _bare(plan: Plan) -> Plan:
     return Plan(plan.person, "already-accepted", plan.score_before, plan.cutoff, language=plan.language)
 
 
-def _to_the_person(error: UserError) -> str:
-    return str(error).replace("row 0 does not meet", "your answers do not meet")
+def _sentence(message: str) -> str:
+    """Return an error of the library or the service as a sentence to the person on the page."""
+    text = message.replace("row 0 does not meet", "your answers do not meet")
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
 
 
 @cache

@@ -94,7 +94,7 @@ class Wishes:
             value = _limit(filled, key) if has else None
             if value is not None:
                 asked[f"most_{key}"] = value
-                own[key] = f"at most {filled.text(key).strip()} {unit}".strip()
+                own[key] = f"at most {value:,.10g} {'month' if (key, value) == ('months', 1) else unit}"
         if filled.text("order") in [name for name, _ in offered.orders if name]:
             asked["sort"] = filled.text("order")
         chosen = {int(k) for k in filled.sent.get("compare", ()) if re.fullmatch("[1-9]", k)}
@@ -129,8 +129,8 @@ def _read_limits(
     low = filled.number(f"low{j}", f"{each.label}, from")
     high = filled.number(f"high{j}", f"{each.label}, to")
     if low is not None and high is not None and low > high:
-        text = f"{each.label}: “from” is {low:g} and “to” is {high:g}; write the smaller one first."
-        filled.mistakes.append(Mistake(f"low{j}", text))
+        text = f"“From” is {low:g} and “to” is {high:g}; write the smaller one first."
+        filled.mistakes.append(Mistake(f"low{j}", text, each.label))
     elif low is not None or high is not None:
         rules["ranges"][name] = (low, high)
         own[f"range{j}"] = f"{each.label} within your limits"
@@ -151,8 +151,10 @@ def without(sent: Sent, key: str) -> Sent:
 
 
 def _limit(filled: Filled, key: str) -> float | None:
-    value = filled.number(key, f"at most … {key}")
+    label = {"months": "time", "money": "money"}[key]
+    value = filled.number(key, label)
     if value is not None and value < 0:
-        filled.mistakes.append(Mistake(key, f"“{filled.text(key)}” is below 0; give 0 or more."))
+        text = f"“{filled.text(key)}” is below 0; give 0 or more."
+        filled.mistakes.append(Mistake(key, text, label))
         return None
     return value

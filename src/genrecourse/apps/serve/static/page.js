@@ -130,7 +130,7 @@ function showMistakes(parts, focus) {
   for (const link of slots.mistakes.querySelectorAll("[data-field]")) {
     const field = document.getElementById(link.dataset.field);
     const text = document.getElementById(`${link.dataset.field}-error`);
-    if (text) text.textContent = link.textContent;
+    if (text) text.textContent = link.dataset.text;
     field?.setAttribute("aria-invalid", "true");
     field?.closest(".field, .wish, .limit")?.classList.add("wrong");
   }
