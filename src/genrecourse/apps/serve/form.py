@@ -30,7 +30,7 @@ Sent = Mapping[str, Sequence[str]]  # the fields of a form, each with all its va
 
 MISSING = "missing"  # what a choice sends for "not given"
 LONGEST = 40  # letters of a number
-_NUMBER = re.compile(r"[-+]?(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|[-+]?\.\d+")
+_NUMBER = re.compile(r"[-+]?((\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+)([eE][-+]?\d{1,2})?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -181,6 +181,8 @@ class PersonForm:
     def read(self, sent: Sent) -> Filled:
         """Return the person that a form describes, with a mistake for each field that is wrong."""
         filled = Filled(sent)
+        example = filled.text("example")
+        filled.example = int(example) if re.fullmatch(r"[0-9]{1,3}", example) else None
         for each in self.fields:
             if not each.is_computed:
                 try:
@@ -229,7 +231,7 @@ class PersonForm:
                 texts = [str(level) for level in each.feature.categories]
                 sent[each.key] = [str(texts.index(str(value)))]
             else:
-                sent[each.key] = [_plainly(float(value), each.feature.decimals)]
+                sent[each.key] = [_plainly(value, each.feature.decimals)]
         return Filled(sent)
 
 
@@ -274,10 +276,14 @@ def read_number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
-def _plainly(value: float, decimals: int | None) -> str:
-    if decimals is not None and abs(round(value, decimals) - value) < 1e-9:
-        return f"{value:.{decimals}f}"
-    return f"{value:.10g}" if abs(value) < 1e10 else repr(value)
+def _plainly(value: Any, decimals: int | None) -> str:
+    """Return a cell as a person would type it, with all its digits."""
+    number = float(value)
+    if decimals is not None and abs(round(number, decimals) - number) < 1e-9:
+        return f"{number:.{decimals}f}"
+    exact = value if isinstance(value, np.floating) else number
+    text = str(np.format_float_positional(exact, trim="-"))
+    return text if len(text) <= LONGEST else f"{number:.12g}"
 
 
 def _usual(feature: Feature, block: Any) -> str:

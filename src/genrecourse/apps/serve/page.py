@@ -7,6 +7,7 @@ Both come from the same templates, which escape every text.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -90,12 +91,11 @@ class Page:
 
     async def first(self, request: Request) -> HTMLResponse:
         """The page before anything was asked; with ?example=1, filled in with an example."""
-        number, filled = request.query_params.get("example", ""), Filled({})
-        if number.isdecimal() and len(number) < 4:
-            work = self.answers.desk.other(lambda: self._example(int(number)))
-            row = await self.answers.asked_by(request, work)
-            filled = self.form.filled_with(row)
-            filled.example = int(number)
+        asked, filled = request.query_params.get("example", ""), Filled({})
+        if re.fullmatch("[0-9]{1,3}", asked):
+            work = self.answers.desk.other(lambda: self._example(int(asked)))
+            filled = self.form.filled_with(await self.answers.asked_by(request, work))
+            filled.example = int(asked)
         return self._html("page.html", filled=filled, answer=None)
 
     async def whole(self, request: Request) -> HTMLResponse:

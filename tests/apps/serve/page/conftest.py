@@ -1,0 +1,291 @@
+"""A real browser before a real server: Chromium, headless, and uvicorn on a free port.
+
+Where there is no Chromium, the tests that need one are skipped, and say so.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from genrecourse import Classifier, GenRe, NearestNeighbour, Policy, Schema, load_dataset
+from genrecourse.advice.service import Service
+from genrecourse.table.schema import Feature
+
+pytest.importorskip("fastapi", reason="the page needs genrecourse[serve]")
+
+import uvicorn
+
+from genrecourse.apps.serve.application import create_app
+from genrecourse.apps.serve.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[4]
+AXE = Path(__file__).resolve().parents[1] / "vendor" / "axe.min.js"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+PHONE, TABLET, DESK = {"width": 390, "height": 800}, {"width": 820, "height": 1100}, None
+EFFORT = """
+[effort]
+together = "side by side"
+currency = "DM"
+
+[effort.changes]
+credit_amount = { months = 0, price = 0 }
+duration = { months = 0, price = 0 }
+savings = { up = { each = 1, months = 4, price = 400 } }
+checking_account = { up = { each = 1, months = 2, price = 150 } }
+other_debtors = { months = 1, price = 50 }
+instalment_rate = { up = { each = 1, months = 3, price = 0 } }
+existing_credits = { down = { each = 1, months = 6, price = 900 } }
+other_instalments = { months = 8, price = 600 }
+"""
+
+
+# ---- models -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def german(tmp_path_factory: pytest.TempPathFactory) -> Service:
+    """GenRe on German credit, under the policy of the repository and with what changes take."""
+    text = (ROOT / "policies" / "german.toml").read_text("utf-8")
+    file = tmp_path_factory.mktemp("policy") / "german.toml"
+    file.write_text(text if "[effort]" in text else text + EFFORT, "utf-8")
+    data, policy = load_dataset("german"), Policy.read(file)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        method = GenRe(Classifier(), policy.schema(data.X_train)).fit(data.X_train, data.y_train)
+    return Service(policy.applied_to(method))
+
+
+@pytest.fixture(scope="session")
+def strict(german: Service) -> Service:
+    """The same model under a policy that leaves most people without a plan."""
+    policy = german.policy
+    assert policy is not None
+    rules = policy.stated.rules
+    stated = policy.stated.model_copy(
+        update={
+            "rules": rules.model_copy(
+                update={"lock": (*rules.lock, "savings"), "max_changes": 1}
+            )
+        }
+    )
+    from dataclasses import replace
+
+    return german.under(replace(policy, stated=stated))
+
+
+EVIL = '<script>window.stolen = 1</script>'
+QUOTE = """"'><img src=x onerror="window.stolen = 2">&amp;"""
+
+
+@pytest.fixture(scope="session")
+def hostile() -> Service:
+    """A model whose columns and levels try to be HTML, with every kind of feature."""
+    rng = np.random.default_rng(0)
+    n = 300
+    X = pd.DataFrame(
+        {
+            EVIL: rng.integers(-20, 100, n).astype(float),
+            QUOTE: rng.choice(["</option></select>" + EVIL, QUOTE, "plain"], n),
+            "javascript:alert(1)": rng.choice([True, False], n),
+            "a": (one := rng.integers(0, 2, n)),
+            "b": 1 - one,
+            "share": np.where(rng.random(n) < 0.2, np.nan, rng.random(n).round(3)),
+            "left": rng.choice(["x", "y"], n),
+        }
+    )
+    X.loc[rng.random(n) < 0.2, "left"] = None
+    X["twice"] = 2 * X[EVIL]
+    levels = tuple(sorted(X[QUOTE].unique()))
+    schema = Schema(
+        features=(
+            Feature(name=EVIL, kind="number", decimals=0, unit=QUOTE, wording=EVIL),
+            Feature(name=QUOTE, kind="category", categories=levels, ordered=True, unit=EVIL),
+            Feature(name="javascript:alert(1)", kind="category", categories=(False, True)),
+            Feature(
+                name="{{ 7 * 7 }}", kind="category", categories=("a", EVIL), one_hot=("a", "b")
+            ),
+            Feature(name="share", kind="number", decimals=3, missing=True, unit="%"),
+            Feature(
+                name="left", kind="category", categories=("x", "y"), missing=True, role="immutable"
+            ),
+            Feature(name="twice", kind="number", role="derived", formula=f'2 * "{EVIL}"')
+            if False
+            else Feature(name="twice", kind="number", decimals=0, role="immutable"),
+        )
+    )
+
+    def h(X: pd.DataFrame) -> np.ndarray:
+        total = X[EVIL].to_numpy(dtype=float) / 100 + 0.2 * (X[QUOTE] == "plain")
+        return np.asarray(np.clip(total + 0.1 * X["share"].fillna(0), 0, 1))
+
+    method = NearestNeighbour(Classifier(h, cutoff=0.7), schema, gamma="auto")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Service(method.fit(X, (h(X) > 0.7).astype(int)))
+
+
+# ---- the server -------------------------------------------------------------------------------
+
+
+@contextmanager
+def serving(service: Service) -> Iterator[str]:
+    """Serve the page on a free port of this machine, and give its address."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+        app = create_app(service, Settings(port=port))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            while not server.started:
+                thread.join(0.02)
+                assert thread.is_alive(), "the server did not start"
+            yield f"http://127.0.0.1:{port}/"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(scope="session")
+def german_url(german: Service) -> Iterator[str]:
+    with serving(german) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def strict_url(strict: Service) -> Iterator[str]:
+    with serving(strict) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def hostile_url(hostile: Service) -> Iterator[str]:
+    with serving(hostile) as url:
+        yield url
+
+
+# ---- the browser ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    sync = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
+    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if path is None:
+        pytest.skip("there is no Chromium on this machine")
+    with sync.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Tab:
+    """One page of the browser, and all that it asked for and complained about."""
+
+    page: Any
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.page, name)
+
+    def hosts(self) -> set[str]:
+        return {address.split("/")[2] for address in self.requests if "//" in address}
+
+    # ---- what people do on the page -------------------------------------------------------------
+
+    def ask_about_example(self, url: str, number: int = 0) -> None:
+        """Load an example and ask for its plans."""
+        self.page.goto(f"{url}?example={number}")
+        self.page.click("#go")
+        self.page.wait_for_selector("#plans-title")
+
+    def answered(self, act: Callable[[], Any]) -> None:
+        """Do something, and wait for the answer of the server to be shown."""
+        with self.page.expect_response("**/answer"):
+            act()
+        self.page.wait_for_function("!document.querySelector('#plans-slot[aria-busy]')")
+
+    def cards(self) -> list[dict[str, str]]:
+        """Return what each card on the page changes to, by the name of the feature."""
+        return self.page.eval_on_selector_all(
+            ".plans .card",
+            """cards => cards.map(card => Object.fromEntries(
+                [...card.querySelectorAll('.changes li')].map(
+                    line => [line.querySelector('.what').textContent,
+                             line.querySelector('.after').textContent])))""",
+        )
+
+    def violations(self) -> list[str]:
+        """Return the serious and critical violations that axe finds in the page as it is."""
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(AXE.read_text("utf-8"))
+        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        return [
+            f"{each['id']}: {node['html'][:200]}"
+            for each in found["violations"]
+            if each["impact"] in ("serious", "critical")
+            for node in each["nodes"]
+        ]
+
+    def is_too_wide(self) -> bool:
+        """Whether the page must be scrolled sideways."""
+        return bool(
+            self.page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+        )
+
+
+@pytest.fixture
+def open_tab(chromium: Any) -> Iterator[Callable[..., Tab]]:
+    """Open pages. At the end: nothing went to another host, and nothing was complained about."""
+    contexts, tabs = [], []
+
+    def opened(**options: Any) -> Tab:
+        options.setdefault("viewport", {"width": 1280, "height": 900})
+        context = chromium.new_context(**options)
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        tab = Tab(context.new_page())
+
+        def watched(page: Any) -> None:
+            page.on("pageerror", lambda error: tab.complaints.append(str(error)))
+            page.on("console", lambda said: _note(tab, said))
+
+        context.on("request", lambda request: tab.requests.append(request.url))
+        context.on("page", watched)
+        watched(tab.page)
+        tabs.append(tab)
+        return tab
+
+    yield opened
+    complaints = [each for tab in tabs for each in tab.complaints]
+    hosts = set().union(*(tab.hosts() for tab in tabs)) if tabs else set()
+    for context in contexts:
+        context.close()
+    assert not complaints
+    assert {host.split(":")[0] for host in hosts} <= {"127.0.0.1"}
+
+
+def _note(tab: Tab, said: Any) -> None:
+    expected = "the server responded with a status of"  # 422 for a form with mistakes
+    if said.type in ("error", "warning") and expected not in said.text:
+        tab.complaints.append(said.text)
+
+
+@pytest.fixture
+def tab(open_tab: Callable[..., Tab]) -> Tab:
+    return open_tab()
