@@ -15,6 +15,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from genrecourse.advice.reasons import reasons
     from genrecourse.auditing.result import audit
     from genrecourse.data.datasets import load_dataset
     from genrecourse.errors import UserError
@@ -52,6 +53,7 @@ _MODULES = {
     "keep_relations": "table.discovery",
     "load": "methods",
     "load_dataset": "data.datasets",
+    "reasons": "advice.reasons",
 }
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "keep_relations",
     "load",
     "load_dataset",
+    "reasons",
 ]
 
 

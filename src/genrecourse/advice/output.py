@@ -12,6 +12,7 @@ from genrecourse.table.table_files import check_output, write_table
 from genrecourse.table.text_files import write_text
 
 if TYPE_CHECKING:
+    from genrecourse.advice.reasons import Reasons
     from genrecourse.advice.request import PlanRequest
     from genrecourse.advice.service import Service
     from genrecourse.auditing import Audit
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from genrecourse.planning.plans import Plans
 
 LETTER_ENDINGS = (".html", ".txt")
+REASON_ENDINGS = (".json", ".html", ".txt")
 MORE_ENDINGS = (".json", ".html")  # besides those of tables
 
 
@@ -57,6 +59,42 @@ def check_letter_file(path: Path) -> None:
             f"cannot write {path}: its name should end in {' or '.join(LETTER_ENDINGS)}"
         )
     check_output(path, LETTER_ENDINGS)
+
+
+def check_reasons_file(path: Path) -> None:
+    """Refuse, before anything is computed, a file that reasons could not be written to.
+
+    >>> check_reasons_file(Path("reasons.json"))
+    >>> check_reasons_file(Path("reasons.csv"))
+    Traceback (most recent call last):
+    genrecourse.errors.UserError: cannot write reasons.csv: its name should end in .json, .html ...
+    """
+    if path.suffix.lower() not in REASON_ENDINGS:
+        raise UserError(f"cannot write {path}: its name should end in .json, .html or .txt")
+    check_output(path, REASON_ENDINGS)
+
+
+def write_reasons(path: Path, reasons: Reasons) -> None:
+    """Write reasons: .json with all numbers, .html as a page of its own, or .txt.
+
+    >>> import tempfile
+    >>> from genrecourse.advice.reasons import Reasons
+    >>> made = Reasons("Ada", 0.3, 0.5, 0.6, 0.6, (), scale="score", others=80, asked=640)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_reasons(Path(folder, "reasons.txt"), made)
+    ...     Path(folder, "reasons.txt").read_text().splitlines()[0]
+    'Ada: What mattered for this score'
+    """
+    kind = path.suffix.lower()
+    if kind == ".json":
+        write_text(reasons.to_json() + "\n", path)
+    elif kind == ".html":
+        from genrecourse.reports.html import document  # brings matplotlib: slow to import
+
+        words = reasons.language
+        write_text(document(words("why.title"), [reasons.to_html()], words("code")), path)
+    else:
+        write_text(reasons.to_text() + "\n", path)
 
 
 def write_letter(path: Path, letter: Letter) -> None:

@@ -192,6 +192,7 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
         self.planning_ = PlanningData.learn(
             F, rows, self.problem_, self.random_state, has_outcomes=y is not None
         )
+        self.planning_.keeps_rows = self._keeps_outcomes
         self._fit(rows)
         if self._keeps_outcomes and self.verifier_ is not None:  # then a loaded one can do it, too
             self.planning_.retrain(y, self.problem_, self.random_state)

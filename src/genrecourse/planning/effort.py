@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 WEEKS = 52 / 12  # in a month
 IN_WEEKS = 0.85  # months: below, a time is said in weeks
 IN_YEARS = 23.5  # months: from here on, a time is said in years, and halves of years up to ten
+DECIMALS = 9  # of months and money: fewer than arithmetic leaves
 SORTED_BY = ("time", "money", "changes", "cost")
 
 
@@ -115,9 +116,9 @@ def _known(efforts: Efforts, what: Any, F: Array, F_plus: Array) -> tuple[float 
     parts = efforts.of_features(what, F, F_plus)
     unknown = np.isnan(parts)
     known = float(efforts.total(what, np.where(unknown, 0.0, parts)))
-    if unknown.any() and known == 0:
-        return None, False
-    return known, bool(unknown.any())
+    if unknown.any() and known == 0:  # "at least nothing" says nothing
+        return None, True
+    return round(known, DECIMALS), bool(unknown.any())
 
 
 def _about(amount: str, words: Wording, *, at_least: bool) -> str:

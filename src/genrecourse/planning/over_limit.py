@@ -84,13 +84,10 @@ def _without(
     what = efforts.months if code == "over-months" else efforts.money
     tried = checker.trial.search(rules, people, measure=what)
     theirs = np.isin(own.person, people)
-    person = [
-        own.person[theirs],
-        *(np.full(len(e.cost), i) for i, e in zip(people, tried, strict=True)),
-    ]
-    rows: list[Array] = [own.F[theirs], *(each.F_plus for each in tried)]
-    order = np.argsort(np.concatenate(person), kind="stable")
-    checked = checker.check(np.concatenate(person)[order], np.concatenate(rows)[order], rules)
+    person = np.concatenate([own.person[theirs], np.repeat(people, [len(e.cost) for e in tried])])
+    rows: Array = np.concatenate([own.F[theirs], *(each.F_plus for each in tried)])
+    order = np.argsort(person, kind="stable")
+    checked = checker.check(person[order], rows[order], rules)
     amount = what(checker.F[checked.person], checked.F)
     found = {}
     for i in map(int, people):

@@ -92,6 +92,7 @@ class PlanningData:
     unread: np.ndarray | None = None  # (d,) features that h does not read; None: not known
     tests: dict[str, list[ThresholdTest]] = field(default_factory=dict)
     copies: OwnCopies | None = None  # of h, if it was trained again; else stand-ins vote
+    keeps_rows: bool = False  # a model file holds the rows of `outcomes`
     why_stand_ins: str = ""  # why there are no copies; "": nobody asked for them
 
     @classmethod
@@ -177,4 +178,5 @@ class PlanningData:
             OwnCopies(problem, data.Z, copies["numbers"], random_state)
             if data and copies
             else None,
+            keeps_rows=data is not None,
         )

@@ -67,7 +67,8 @@ def plans(
     scores, cost, the months and the money that it takes if the policy states them, the plan in
     words, what changes with it, how robust it is (its promise, the shares of retrained models and
     of imprecise versions that accept it), what the plan does not mean, and the features after it. A
-    .json has the plans with each change, and the rules that prevent plans. A .html is a report to read, about the people whom the model rejects.
+    .json has the plans with each change, and the rules that prevent plans. A .html is a report to
+    read, about the people whom the model rejects.
     """
     from genrecourse.advice import output as files
 
@@ -133,6 +134,41 @@ def explain(
     )
     plan = service.explain(X, row, request)
     out.print(panel(service.schema, X.iloc[row], plan))
+
+
+@app.command(epilog="Example: genrecourse reasons model german.csv --row 1")
+def reasons(
+    model: ModelFolder,
+    applicants: TableFile,
+    row: Annotated[int, typer.Option(min=0, help="Which row of the table, counted from 0.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Reasons: .json, .html or .txt.")
+    ] = None,
+    policy: PolicyFile = None,
+    rules: RulesFile = None,
+    language: Language = "en",
+    classifier: OwnModel = None,
+) -> None:
+    """Show what mattered most for the score of one person, and how certain that is.
+
+    Reasons are no advice: a feature that lowered a score need not be one that can raise it. Use
+    'genrecourse explain' for plans. Without -o, the reasons are printed.
+    """
+    from genrecourse.advice import output as files
+    from genrecourse.advice.request import PlanRequest
+    from genrecourse.advice.rule_files import read_rules_file
+
+    if output is not None:
+        files.check_reasons_file(output)
+    service = _open(model, classifier, policy)
+    X = service.read_people(applicants)
+    stated = None if rules is None else read_rules_file(rules)
+    found = service.reasons(X, row, PlanRequest(rules=stated, language=language))
+    if output is None:
+        out.print(Text(found.to_text()), soft_wrap=True)
+    else:
+        files.write_reasons(output, found)
+        out.print(f"reasons for row {row} in {output}")
 
 
 @app.command(epilog="Example: genrecourse letter model german.csv --row 1 -o letter.html")
