@@ -18,6 +18,8 @@ be sent: the service answers 503. `RecordError` is no `UserError`.
     merkle.py       the RFC 6962 tree: roots, proofs of inclusion and of consistency
     check.py        reads a record from the beginning and finds the first damage
     writer.py       Record: appends, syncs, erases
+    erasing.py      who a request was about, and the second file without their values
+    proofs.py       roots of days and proofs, as they are given to an auditor
     replay.py       computes a recorded answer again
 """
 

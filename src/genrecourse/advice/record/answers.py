@@ -123,7 +123,10 @@ def _rows(X: pd.DataFrame) -> list[dict[str, Any]]:
 
     packed = pack_table(X).items()
     return [
-        {f"{INPUT}{name}": {**column, "cells": column["cells"][i : i + 1]} for name, column in packed}
+        {
+            f"{INPUT}{name}": {**column, "cells": column["cells"][i : i + 1]}
+            for name, column in packed
+        }
         for i in range(len(X))
     ]
 

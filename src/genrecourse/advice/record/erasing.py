@@ -24,7 +24,7 @@ def people_of(
             if content is None or not any(mark in line.raw for mark in marks):
                 continue
             if content["kind"] == "erasure":
-                before.update({(n, i): content["n"] for n, i in content["erased"]})
+                before.update(dict.fromkeys(content["erased"], content["n"]))
             elif content["kind"] == "answer" and content["request"] == request:
                 who += [(content["n"], i) for i in range(len(content["people"]))]
     if not who:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +40,8 @@ def _plans(service: Service, X: pd.DataFrame, request: PlanRequest) -> list[dict
     return [plan.to_dict() for plan in service.plans(X, request)]
 
 
+ROUNDING = 1e-6  # of a score between 0 and 1 that a network computes with 32 bits
+
 # What an answer of each verb is computed by: one output for each row.
 VERBS: dict[str, Computed] = {"plans": _plans, "decision": decisions}
 
@@ -49,6 +53,9 @@ class Replay:
     made_by: what it was made by and differs now: name, recorded, now.
     people: how many were computed again; erased: how many could not be.
     different: places of the people whose output is another one now.
+    rounded: places of the people whose output has the same bytes but for the last digits of some
+        numbers, because a model that scores few rows at once rounds otherwise than with many.
+    gap: the largest difference between such numbers.
     """
 
     record: int
@@ -56,22 +63,26 @@ class Replay:
     people: int
     erased: int
     different: Sequence[int]
+    rounded: Sequence[int] = ()
+    gap: float = 0.0
 
     @property
     def is_same(self) -> bool:
-        return not self.different
+        """Whether every byte is the same."""
+        return not (self.different or self.rounded)
 
     def __str__(self) -> str:
         about = counted(self.people, "person").replace("persons", "people")
-        if self.is_same:
-            said = [f"record {self.record:,}: the same answer, byte for byte, for {about}"]
-        else:
-            places = ", ".join(map(str, self.different[:10]))
-            more = ", ..." if len(self.different) > 10 else ""
-            said = [
-                f"record {self.record:,}: another answer for {len(self.different):,} of {about} "
-                f"(counted from 0: {places}{more})"
-            ]
+        said = [f"record {self.record:,}: the same answer, byte for byte, for {about}"]
+        if not self.is_same:
+            said = [f"record {self.record:,}, computed again for {about}:"]
+        if self.different:
+            said.append(f"another answer for {_places(self.different)}")
+        if self.rounded:
+            said.append(
+                f"the same answer for {_places(self.rounded)} but for the rounding of numbers, "
+                f"which differ by at most {self.gap:.1g}"
+            )
         if self.erased:
             said.append(f"the values of {self.erased:,} more were erased, so nothing is known")
         said += [f"{name} was {was}, and is {now}" for name, was, now in self.made_by]
@@ -109,13 +120,40 @@ def replay(
     service.schema.check_columns(X, f"record {record:,}")
     request = request_of(line["asked"], people)
     outputs = VERBS[verb](service, X[service.schema.columns], request)
-    different = [
-        place
+    gaps = {
+        place: _gap(person["values"]["output"], json.loads(canonical(output)))
         for (place, person), output in zip(whole, outputs, strict=True)
-        if canonical(person["values"]["output"]) != canonical(output)
-    ]
-    differs = _differences(line["made_by"], made_by(service, model))
-    return Replay(record, differs, len(whole), len(held) - len(whole), different)
+    }
+    rounded = [place for place, gap in gaps.items() if 0 < gap <= ROUNDING]
+    return Replay(
+        record,
+        _differences(line["made_by"], made_by(service, model)),
+        len(whole),
+        len(held) - len(whole),
+        [place for place, gap in gaps.items() if gap > ROUNDING],
+        rounded,
+        max((gaps[place] for place in rounded), default=0.0),
+    )
+
+
+def _gap(was: Any, now: Any) -> float:
+    """Return the largest difference between the numbers of two outputs; infinite if anything else
+    differs, and 0 only if they are the same bytes."""
+    if canonical(was) == canonical(now):
+        return 0.0
+    if isinstance(was, float) and isinstance(now, float):
+        return abs(was - now) or math.inf  # 0.0 and -0.0
+    pairs: list[tuple[Any, Any]] = []
+    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        pairs = list(zip(was, now, strict=True))
+    elif isinstance(was, dict) and isinstance(now, dict) and was.keys() == now.keys():
+        pairs = [(was[name], now[name]) for name in was]
+    return max((_gap(*pair) for pair in pairs), default=math.inf)
+
+
+def _places(places: Sequence[int]) -> str:
+    shown = ", ".join(map(str, places[:10])) + (", ..." if len(places) > 10 else "")
+    return f"{len(places):,} of them (counted from 0: {shown})"
 
 
 def _differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
@@ -135,7 +173,9 @@ def entry(
     try:
         line = _first(folder / CHAIN, lambda line: line.number - 1 == record)
         if line is None:
-            raise UserError(f"{folder} has no record {record:,}; 'genrecourse record verify' counts")
+            raise UserError(
+                f"{folder} has no record {record:,}; 'genrecourse record verify' counts them"
+            )
         content = _content(line, folder / CHAIN, record)
         if content["kind"] != "answer":
             raise UserError(f"record {record:,} is no answer: its kind is {content['kind']!r}")

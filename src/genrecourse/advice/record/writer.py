@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from genrecourse.advice.record.answers import Answer
-from genrecourse.advice.record.check import CHAIN, FIRST, PERSONAL, Person, State, check
+from genrecourse.advice.record.check import CHAIN, PERSONAL, check
 from genrecourse.advice.record.commitments import commitments, new_secret
 from genrecourse.advice.record.erasing import people_of, without
 from genrecourse.advice.record.lines import canonical, sealed
@@ -272,8 +272,7 @@ class Record:
                 self._sync(handle)
         except OSError as error:
             self._refusal = (
-                self._refusal
-                or f"a failed write cannot be undone ({error.strerror}); start again"
+                self._refusal or f"a failed write cannot be undone ({error.strerror}); start again"
             )
 
     # ---- erasing ------------------------------------------------------------------------------

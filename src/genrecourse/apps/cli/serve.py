@@ -13,8 +13,8 @@ from genrecourse.apps.cli.options import ModelFolder, OwnModel, PolicyFile, own_
 from genrecourse.errors import UserError
 
 if TYPE_CHECKING:
-    from genrecourse.advice.record import Record
     from genrecourse.advice.service import Service
+    from genrecourse.apps.serve.recording import Recording
 
 NEEDS = ("fastapi", "jinja2", "prometheus_client", "uvicorn")
 
@@ -53,6 +53,7 @@ def serve(
     """
     _check_installed()
     from genrecourse.advice.service import Service
+    from genrecourse.apps.serve.application import create_app
     from genrecourse.apps.serve.keys import Keys
     from genrecourse.apps.serve.run import check_exposure, run
     from genrecourse.apps.serve.settings import Settings
@@ -69,14 +70,8 @@ def serve(
         if open_page:
             _open_browser(url)
 
-    run(
-        service,
-        settings,
-        keys=keys,
-        insecure=insecure,
-        record=_record(record, service, model),
-        on_ready=ready,
-    )
+    made = create_app(service, settings, keys=keys, recording=_recording(record, service, model))
+    run(made, settings, ready)
 
 
 @app.command("serve-key", epilog="Example: genrecourse serve-key branch-office --file keys.txt")
@@ -102,13 +97,14 @@ def _check_installed() -> None:
         )
 
 
-def _record(folder: Path | None, service: Service, model: Path) -> Record | None:
+def _recording(folder: Path | None, service: Service, model: Path) -> Recording | None:
     if folder is None:
         return None
-    from genrecourse.advice.record import Record
-    from genrecourse.advice.record.answers import made_by
+    from genrecourse.advice.record.answers import answer_about, made_by
+    from genrecourse.advice.record.writer import Record
+    from genrecourse.apps.serve.recording import Recording
 
-    return Record(folder, made_by(service, model))
+    return Recording(Record(folder, made_by(service, model)), answer_about)
 
 
 def _open_browser(url: str) -> None:

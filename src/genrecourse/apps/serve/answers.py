@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import Request, Response
 
-from genrecourse.apps.serve.asked import check_people
-from genrecourse.apps.serve.errors import Refusal, refusal_of
-from genrecourse.apps.serve.gate import ClientGone
-from genrecourse.apps.serve.people import PeopleReader
+from genrecourse.apps.serve.errors import ClientGone, Refusal, refusal_of
+from genrecourse.apps.serve.people import PeopleReader, check_people
 from genrecourse.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from genrecourse.advice.request import PlanRequest
+    from genrecourse.apps.serve.asked import Asking
     from genrecourse.apps.serve.desk import Desk
     from genrecourse.apps.serve.metrics import Meters
     from genrecourse.apps.serve.recording import Recording
@@ -35,9 +34,9 @@ class Answers:
     An answer is recorded before it is sent. A client that goes away is not computed for.
     """
 
-    def __init__(self, desk: Desk, meters: Meters, recording: Recording | None):
+    def __init__(self, desk: Desk, asking: Asking, meters: Meters, recording: Recording | None):
         self.desk, self.settings, self.service = desk, desk.settings, desk.service
-        self.meters, self.recording = meters, recording
+        self.asking, self.meters, self.recording = asking, meters, recording
         self.people = PeopleReader(desk.service)
 
     def read(
@@ -53,15 +52,21 @@ class Answers:
         made: list[Plan] = await self.asked_by(request, self.desk.plans(X, asked))
         self.meters.planned([plan.status for plan in made])
         if self.recording is not None:
-            await self.recording.plans(request.state.request_id, X, asked, made)
+            data = [plan.to_dict() for plan in made]
+            await self.recording.add(request.state.request_id, "plans", X, asked, data)
         return made
 
     async def scores(self, request: Request, X: pd.DataFrame, verb: str = "decision") -> np.ndarray:
         """Return the model's score of each person, recorded."""
         found: np.ndarray = await self.asked_by(request, self.desk.decisions(X))
-        if self.recording is not None:
-            await self.recording.other(request.state.request_id, verb, X, found.tolist())
+        await self.record(request, verb, X, found.tolist())
         return found
+
+    async def record(self, request: Request, verb: str, X: pd.DataFrame, said: list[Any]) -> None:
+        """Record an answer with one output for each person, if there is a record."""
+        if self.recording is not None:
+            asked = self.asking.nothing
+            await self.recording.add(request.state.request_id, verb, X, asked, said)
 
     async def asked_by(self, request: Request, work: Coroutine[Any, Any, T]) -> T:
         """Return what the work returns, unless the client leaves before."""
@@ -73,7 +78,7 @@ class Answers:
                 raise ClientGone
             return answer.result()
         except UserError as error:
-            raise refusal_of(error, self.people.columns) from None
+            raise refusal_of(error, (*self.asking.names, *self.people.columns)) from None
         finally:
             answer.cancel()
             gone.cancel()

@@ -1,19 +1,15 @@
 """/api/v1: the schema, decisions, plans, reasons, and plans checked again."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from genrecourse.apps.serve.answers import Answers, dumped, plans_as
-from genrecourse.apps.serve.asked import LANGUAGES, check_people, plan_request
-from genrecourse.apps.serve.errors import ErrorBody, Refusal
+from genrecourse.apps.serve.errors import ERRORS, Refusal
 from genrecourse.apps.serve.messages import (
     DecisionsOut,
     PeopleBody,
-    PlansBody,
     PlansOut,
     ReasonsBody,
     ReasonsOut,
@@ -21,34 +17,17 @@ from genrecourse.apps.serve.messages import (
     RecheckOut,
     SchemaOut,
 )
+from genrecourse.apps.serve.people import check_people
 from genrecourse.apps.serve.settings import limits_of
 from genrecourse.errors import UserError
 from genrecourse.planning.plans import Plans
-
-SAYS = {
-    400: "The request was sent to another name than this service has.",
-    401: "The key is missing or wrong.",
-    403: "The request comes from the page of another site.",
-    404: "There is nothing at this address.",
-    405: "The address does not take this verb.",
-    408: "The request did not arrive in time.",
-    413: "The body is too large.",
-    415: "The body is not said to be JSON in UTF-8.",
-    422: "The request is wrong; field, wrong, seen and do say how.",
-    429: "The key asks too often; see the header Retry-After.",
-    500: "The service made a mistake.",
-    503: "The service is busy or stopping; see the header Retry-After.",
-    504: "There was no answer in time. It says nothing about whether there is a plan.",
-}
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorBody, "description": says} for status, says in SAYS.items()
-}
 
 
 def api_routes(answers: Answers) -> APIRouter:
     """Return the routes of /api/v1."""
     routes = APIRouter(prefix="/api/v1", tags=["API"], responses=ERRORS)
     settings, service = answers.settings, answers.service
+    PlansBody: Any = answers.asking.plans_body
 
     @routes.get("/schema", response_model=SchemaOut)
     async def schema(request: Request) -> Response:
@@ -68,10 +47,10 @@ def api_routes(answers: Answers) -> APIRouter:
         return _json({"cutoff": cutoff, "decisions": found})
 
     @routes.post("/plans", response_model=PlansOut)
-    async def plans(request: Request, body: PlansBody) -> Response:  # type: ignore[valid-type]
+    async def plans(request: Request, body: PlansBody) -> Response:
         """What each person could change to be accepted, or why there is no plan."""
-        asked = plan_request(body, len(body.people), settings)  # type: ignore[attr-defined]
-        X = answers.read(request, body.people)  # type: ignore[attr-defined]
+        asked = answers.asking.request(body, len(body.people))
+        X = answers.read(request, body.people)
         return await plans_as("plans", await answers.plans(request, X, asked))
 
     @routes.post("/recheck", response_model=RecheckOut)
@@ -94,8 +73,7 @@ def api_routes(answers: Answers) -> APIRouter:
                 lambda: [service.reasons(X, row).to_dict() for row in range(len(X))], len(X)
             )
             found = await answers.asked_by(request, work)
-            if answers.recording is not None:
-                await answers.recording.other(request.state.request_id, "reasons", X, found)
+            await answers.record(request, "reasons", X, found)
             return _json({"reasons": found})
 
     described = _description(answers)
@@ -118,7 +96,7 @@ def _description(answers: Answers) -> bytes:
             "features": features,
             "rules": list(summary.rules.rules),
             "options": [name for name in service.method.options if name not in ("rules", "safety")],
-            "languages": list(LANGUAGES),
+            "languages": list(answers.asking.languages),
             "person": answers.people.description,
             "example": answers.people.example,
             "limits": {name: value for name, value, _ in limits_of(settings)},
@@ -134,7 +112,7 @@ def _read_plans(answers: Answers, data: list[dict[str, Any]]) -> Plans:
         field="plans",
         do="send back the list 'plans' of an answer, unchanged",
     )
-    rows = [
+    rows: list[Any] = [
         one.get("x_plus")
         for each in data
         for one in (each, *_dicts(each.get("alternatives")))

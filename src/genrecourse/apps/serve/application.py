@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 from genrecourse.apps.serve.answers import Answers
 from genrecourse.apps.serve.api import api_routes
+from genrecourse.apps.serve.asked import Asking
 from genrecourse.apps.serve.description import describe
 from genrecourse.apps.serve.desk import Desk
 from genrecourse.apps.serve.docs_page import docs_routes
@@ -23,12 +24,11 @@ from genrecourse.apps.serve.errors import add_handlers
 from genrecourse.apps.serve.gate import Gate
 from genrecourse.apps.serve.metrics import Meters
 from genrecourse.apps.serve.platforms import platform_routes
-from genrecourse.apps.serve.recording import Recording
 
 if TYPE_CHECKING:
-    from genrecourse.advice.record import Record
     from genrecourse.advice.service import Service
     from genrecourse.apps.serve.keys import Keys
+    from genrecourse.apps.serve.recording import Recording
     from genrecourse.apps.serve.settings import Settings
 
 HERE = Path(__file__).parent
@@ -36,17 +36,21 @@ PAGE = "genrecourse.apps.serve.page"
 
 
 def create_app(
-    service: Service, settings: Settings, *, keys: Keys | None = None, record: Record | None = None
+    service: Service,
+    settings: Settings,
+    *,
+    keys: Keys | None = None,
+    recording: Recording | None = None,
 ) -> FastAPI:
     """Return the application: the API, the page, and the gate that stands before them.
 
-    keys: who may ask; None: everybody. record: each answer is appended to it before it is sent.
+    keys: who may ask; None: everybody. recording: of each answer, before it is sent.
     """
     meters, desk = Meters(), Desk(service, settings)
     desk.batches = meters.computed
     meters.watch_queue(lambda: desk.n_waiting)
-    recording = None if record is None else Recording(record)
-    answers = Answers(desk, meters, recording)
+    asking = Asking(settings)
+    answers = Answers(desk, asking, meters, recording)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -67,7 +71,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.add_middleware(Gate, settings=settings, keys=keys, meters=meters)
-    add_handlers(app)
+    add_handlers(app, asking.names)
     app.include_router(api_routes(answers))
     app.include_router(platform_routes(answers))
     app.include_router(docs_routes(app))

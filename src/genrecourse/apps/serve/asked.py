@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from genrecourse.advice.request import PlanRequest
 from genrecourse.apps.serve.errors import Refusal, as_seen, refusal_of
-from genrecourse.apps.serve.messages import ASKED
-from genrecourse.errors import UserError
+from genrecourse.apps.serve.messages import asked_fields, explain_body, plans_body
+from genrecourse.errors import UserError, shown
 from genrecourse.planning.wording import FOLDER
 
 if TYPE_CHECKING:
@@ -18,29 +18,37 @@ if TYPE_CHECKING:
 LANGUAGES = tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 
 
-def plan_request(body: BaseModel, people: int, settings: Settings) -> PlanRequest:
-    """Return what a body with the fields of `PlanRequest` asks for.
+class Asking:
+    """What a request for plans may ask: the fields of `PlanRequest`, within the limits."""
 
-    Raises Refusal beyond a limit. The language must be one that is shipped: a request names no file
-    of this machine.
-    """
-    asked = {name: getattr(body, name) for name in ASKED if name in body.model_fields_set}
-    language = asked.get("language", LANGUAGES[0])
-    if language not in LANGUAGES:
-        raise Refusal(422, f"language is {as_seen(language)!r}", field="language",
-                      seen=as_seen(language), do=f"give one of {list(LANGUAGES)}")  # fmt: skip
-    _check_sizes(asked, people, settings)
-    try:
-        return PlanRequest.read(asked)
-    except UserError as error:
-        raise refusal_of(error, ASKED) from None
+    def __init__(self, settings: Settings):
+        self.settings = settings
+        asked = asked_fields(PlanRequest)
+        self.names, self.languages = tuple(asked), LANGUAGES
+        self.nothing = PlanRequest()  # for verbs that take no options
+        self.plans_body, self.explain_body = plans_body(asked), explain_body(asked)
 
+    def request(self, body: BaseModel, people: int) -> PlanRequest:
+        """Return what a body asks for about so many people.
 
-def check_people(people: int, most: int, field: str = "people") -> None:
-    """Raise Refusal if a request is about too many people."""
-    if people > most:
-        raise Refusal(422, f"{field} has {people:,} entries; at most {most:,} are answered",
-                      field=field, seen=people, do="divide the request")  # fmt: skip
+        Raises Refusal beyond a limit. The language must be one that is shipped: a request names no
+        file of this machine.
+        """
+        asked = {name: getattr(body, name) for name in self.names if name in body.model_fields_set}
+        language = asked.get("language", LANGUAGES[0])
+        if language not in LANGUAGES:
+            raise Refusal(
+                422,
+                f"language is {shown(language)}",
+                field="language",
+                seen=as_seen(language),
+                do=f"give one of {list(LANGUAGES)}",
+            )
+        _check_sizes(asked, people, self.settings)
+        try:
+            return PlanRequest.read(asked)
+        except UserError as error:
+            raise refusal_of(error, self.names) from None
 
 
 def _check_sizes(asked: dict[str, Any], people: int, settings: Settings) -> None:

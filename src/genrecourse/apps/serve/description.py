@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from genrecourse.apps.serve.answers import Answers
+if TYPE_CHECKING:
+    from genrecourse.apps.serve.answers import Answers
 
 ABOUT = (
     "What would change the model's decision on a person. A plan is what the model would accept "
@@ -96,5 +97,5 @@ def _plan(person: dict[str, Any]) -> dict[str, Any]:
         "x_plus": person,
     }
     about: dict[str, Any] = {"person": 0, "status": "ok", "reason_code": "", "reason": ""}
-    empty = {"evidence": None, "blocking_rules": [], "cutoff": 0.5, "promise": None}
+    empty: dict[str, Any] = {"evidence": None, "blocking_rules": [], "cutoff": 0.5, "promise": None}
     return {**about, **empty, **own, "alternatives": []}

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ import pandas as pd
 
 from genrecourse.apps.serve.errors import Refusal
 from genrecourse.errors import UserError
+from genrecourse.model.classifier import scores_by_row
 
 if TYPE_CHECKING:
     from genrecourse.advice.request import PlanRequest
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from genrecourse.apps.serve.settings import Settings
     from genrecourse.planning.plans import Plan
 
+WARM = 8  # training rows that are asked about before the service is ready
 Answer = Callable[[Sequence[Any]], Sequence[Any]]
 """Answers several questions with the same key by one call."""
 
@@ -59,7 +62,7 @@ class Desk:
         self.batches: Callable[[int, int], None] = lambda questions, people: None  # for metrics
         self._queue: deque[Waiting] = deque()
         self._changed = threading.Condition()
-        self._is_open = False
+        self._is_open = self._is_warm = False
         self._worker: threading.Thread | None = None
 
     # ---- the verbs ------------------------------------------------------------------------------
@@ -90,11 +93,14 @@ class Desk:
             self._is_open = False
             self._changed.notify_all()
         if self._worker is not None:
-            self._worker.join()
+            self._worker.join(
+                self.settings.answer_seconds
+            )  # a longer answer is asked for by nobody
 
     @property
     def is_working(self) -> bool:
-        return self._is_open and self._worker is not None and self._worker.is_alive()
+        is_alive = self._worker is not None and self._worker.is_alive()
+        return self._is_open and self._is_warm and is_alive
 
     @property
     def n_waiting(self) -> int:
@@ -122,14 +128,22 @@ class Desk:
     # ---- the worker -----------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while True:
-            batch = self._next()
-            if batch is None:
-                return
-            asked = [each for each in batch if each.done.set_running_or_notify_cancel()]
-            if asked:
-                self.batches(len(asked), sum(each.people for each in asked))
-                _answer(asked)
+        with scores_by_row():
+            self._warm_up()
+            self._is_warm = True
+            while True:
+                batch = self._next()
+                if batch is None:
+                    return
+                asked = [each for each in batch if each.done.set_running_or_notify_cancel()]
+                if asked:
+                    self.batches(len(asked), sum(each.people for each in asked))
+                    _answer(asked)
+
+    def _warm_up(self) -> None:
+        """Answer once before anybody asks: the first answer of a process takes much longer."""
+        with suppress(Exception):  # a model of the user's own may fail; then each question says so
+            self.service.plans(self.service.method.problem_.probe.head(WARM))
 
     def _next(self) -> list[Waiting] | None:
         """Return the first question and those that may be answered with it; None: it is over."""

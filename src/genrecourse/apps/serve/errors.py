@@ -59,7 +59,31 @@ class ErrorBody(BaseModel):
     error: Problem
 
 
-class Refusal(Exception):
+SAYS = {
+    400: "The request was sent to another name than this service has.",
+    401: "The key is missing or wrong.",
+    403: "The request comes from the page of another site.",
+    404: "There is nothing at this address.",
+    405: "The address does not take this verb.",
+    408: "The request did not arrive in time.",
+    413: "The body is too large.",
+    415: "The body is not said to be JSON in UTF-8.",
+    422: "The request is wrong; field, wrong, seen and do say how.",
+    429: "The key asks too often; see the header Retry-After.",
+    500: "The service made a mistake.",
+    503: "The service is busy or stopping; see the header Retry-After.",
+    504: "There was no answer in time. It says nothing about whether there is a plan.",
+}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorBody, "description": says} for status, says in SAYS.items()
+}
+
+
+class ClientGone(Exception):  # noqa: N818 - nobody's error
+    """The client left: there is nobody to answer."""
+
+
+class Refusal(Exception):  # noqa: N818 - what happens, as NotFound
     """A request that is not answered, with the status and the body of the response.
 
     >>> Refusal(413, "the body has 9 bytes", seen=9).body("id-1")["error"]["do"]
@@ -104,19 +128,24 @@ class Refusal(Exception):
 def refusal_of(error: UserError, names: Iterable[str] = ()) -> Refusal:
     """Return the refusal for a user's mistake, with status 422.
 
-    The library's errors are sentences that end with what to do after a semicolon. The field is the
-    first of `names` that the sentence quotes.
+    The library's errors are sentences that end with what to do after a semicolon. The field is what
+    stands before a colon, or else the first of `names` that is quoted as wrong.
 
     >>> refused = refusal_of(UserError("'age' is 'old'; give a number"), ["age"])
     >>> refused.field, refused.wrong, refused.do
     ('age', "'age' is 'old'", 'give a number')
     """
     message = str(error)
-    wrong, _, do = message.rpartition("; ")
-    known = set(names)
-    quoted = (name for name in re.findall(r"'([^']*)'", message) if name in known)
-    return Refusal(422, wrong or message, field=next(quoted, None), do=do if wrong else "",
-                   message=message)  # fmt: skip
+    said, _, do = message.rpartition("; ")
+    wrong, known = said or message, set(names)
+    quoted = [wrong.partition(":")[0], *re.findall(r"'([^']*)'", wrong)]
+    return Refusal(
+        422,
+        wrong,
+        field=next((name for name in quoted if name in known), None),
+        do=do if said else "",
+        message=message,
+    )
 
 
 def refusal_of_fields(errors: Sequence[Any], known: Iterable[str] = ()) -> Refusal:
@@ -165,8 +194,8 @@ def as_seen(value: Any) -> Any:
     return shown(value)
 
 
-def add_handlers(app: FastAPI) -> None:
-    """Answer every error of the application's routes in the one shape."""
+def add_handlers(app: FastAPI, names: Sequence[str]) -> None:
+    """Answer every error of the application's routes in the one shape. names: of known fields."""
 
     @app.exception_handler(Refusal)
     async def refused(request: Request, error: Refusal) -> JSONResponse:
@@ -178,7 +207,7 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        return refusal_of_fields(error.errors()).response(id_of(request))
+        return refusal_of_fields(error.errors(), names).response(id_of(request))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:

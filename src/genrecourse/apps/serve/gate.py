@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers, MutableHeaders
 
-from genrecourse.apps.serve.errors import Refusal
+from genrecourse.apps.serve.errors import ClientGone, Refusal
 from genrecourse.apps.serve.rate import Rates
 from genrecourse.apps.serve.strict_json import check_json
 
@@ -53,10 +53,6 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-
-
-class ClientGone(Exception):  # noqa: N818 - nobody's error
-    """The client left: there is nobody to answer."""
 
 
 class Gate:

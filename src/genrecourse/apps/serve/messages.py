@@ -8,18 +8,13 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, create_model
-
-from genrecourse.advice.request import PlanRequest
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
 # a value of a person, checked in people.py, where the model's columns are known
 Person = Annotated[
     dict[str, Any],
     WithJsonSchema({"$ref": "#/components/schemas/Person"}),
 ]
-Free = Annotated[
-    Any, PlainValidator(lambda value: value), WithJsonSchema({"type": "object"})
-]  # read by the library, which says what is wrong with it
 
 # JSON types of the fields of PlanRequest, by their annotation
 KINDS: dict[str, Any] = {
@@ -48,7 +43,6 @@ SAYS = {
     "most_months": "no plan takes longer, by the policy's months",
     "most_money": "no plan takes more money, by the policy's prices",
 }
-EXAMPLES: dict[str, Any] = {"n": 2, "rules": {"max_changes": 3}, "safety": 0.5}
 
 
 class Strict(BaseModel):
@@ -74,29 +68,28 @@ class ReasonsBody(PeopleBody):
     """People whose decisions are to be explained."""
 
 
-def _asked() -> dict[str, Any]:
+def asked_fields(request: type) -> dict[str, Any]:
+    """Return the fields of a body with the fields of a dataclass, as `create_model` takes them."""
     found: dict[str, Any] = {}
-    for each in fields(PlanRequest):
-        given = str(each.type)
+    for each in fields(request):
         # a field of a kind that JSON has no type for, such as the language, is text
-        kind = KINDS.get(given, str)
-        default = each.default if each.default is not MISSING else {}
-        more = {"examples": [EXAMPLES[each.name]]} if each.name in EXAMPLES else {}
-        found[each.name] = (kind, Field(default, description=SAYS.get(each.name, ""), **more))
+        kind = KINDS.get(str(each.type), str)
+        default = {} if each.default is MISSING else each.default
+        about = Field(default, description=SAYS.get(each.name, ""))
+        found[each.name] = (kind, about)
     return found
 
 
-ASKED = tuple(_asked())
-PlansBody: Any = create_model(
-    "PlansBody", __base__=PeopleBody, __doc__="A request for plans.", **_asked()
-)
-InstancesBody: Any = create_model(
-    "InstancesBody",
-    __base__=Strict,
-    __doc__="A request for plans as KServe sends it.",
-    instances=(list[Any], Field(min_length=1, description="people, or lists of their values")),
-    **_asked(),
-)
+def plans_body(asked: dict[str, Any]) -> type[BaseModel]:
+    """Return the body of a request for plans."""
+    says = "A request for plans."
+    return create_model("PlansBody", __base__=PeopleBody, __doc__=says, **asked)
+
+
+def explain_body(asked: dict[str, Any]) -> type[BaseModel]:
+    """Return the body of a request for plans as KServe sends it."""
+    says = "A request for plans as KServe sends it."
+    return create_model("ExplainBody", __base__=PredictBody, __doc__=says, **asked)
 
 
 class PredictBody(Strict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -21,7 +22,7 @@ class Meters:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        kind = {"registry": self._registry}
+        kind: dict[str, Any] = {"registry": self._registry}
         self._requests = Counter(
             "genrecourse_requests", "Requests by route and status", ["route", "method", "status"],
             **kind,

@@ -19,6 +19,13 @@ EXACT = 2**53  # whole numbers up to it are floats, too
 LARGEST = 1e300  # of a number: squares and sums of usual tables still fit a float
 
 
+def check_people(people: int, most: int, field: str = "people") -> None:
+    """Raise Refusal if a request is about too many people."""
+    if people > most:
+        raise Refusal(422, f"{field} has {people:,} entries; at most {most:,} are answered",
+                      field=field, seen=people, do="divide the request")  # fmt: skip
+
+
 class PeopleReader:
     """Reads the people of requests as tables of the model's columns.
 

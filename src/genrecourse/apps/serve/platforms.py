@@ -1,7 +1,5 @@
 """What platforms already speak: KServe's V1 protocol, the Open Inference Protocol, health."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 from typing import Any
 
@@ -9,14 +7,11 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from genrecourse.apps.serve.answers import Answers, dumped, not_there, plans_as
-from genrecourse.apps.serve.api import ERRORS
-from genrecourse.apps.serve.asked import plan_request
-from genrecourse.apps.serve.errors import Refusal
+from genrecourse.apps.serve.errors import ERRORS, Refusal
 from genrecourse.apps.serve.messages import (
     ExplanationsOut,
     InferBody,
     InferOut,
-    InstancesBody,
     PredictBody,
     PredictionsOut,
     Tensor,
@@ -77,12 +72,13 @@ def _health(routes: APIRouter, answers: Answers) -> None:
     async def ready() -> Ready:
         """The model answers; 503 if it does not."""
         if not answers.desk.is_working:
-            raise Refusal(503, "the service is stopping", headers={"Retry-After": "5"})
+            raise Refusal(503, "the model is not ready", headers={"Retry-After": "5"})
         return Ready(ready=True)
 
 
 def _kserve(routes: APIRouter, answers: Answers) -> None:
     service, settings = answers.service, answers.settings
+    ExplainBody: Any = answers.asking.explain_body
 
     @routes.get("/v1/models", response_model=Models, tags=["KServe V1"])
     async def models() -> Models:
@@ -106,11 +102,11 @@ def _kserve(routes: APIRouter, answers: Answers) -> None:
         return Response(dumped(data), media_type="application/json")
 
     @routes.post("/v1/models/{name}:explain", response_model=ExplanationsOut, tags=["KServe V1"])
-    async def explain(request: Request, name: str, body: InstancesBody) -> Response:  # type: ignore[valid-type]
+    async def explain(request: Request, name: str, body: ExplainBody) -> Response:
         """What each person could change; takes the options of /api/v1/plans, too."""
         _check_name(answers, name)
-        given = body.instances  # type: ignore[attr-defined]
-        asked = plan_request(body, len(given), settings)
+        given = body.instances
+        asked = answers.asking.request(body, len(given))
         X = answers.read(request, _people(answers, given), "instances")
         return await plans_as("explanations", await answers.plans(request, X, asked))
 
@@ -155,13 +151,12 @@ def _open_inference(routes: APIRouter, answers: Answers) -> None:
         _check_name(answers, name)
         X = answers.read(request, _rows(body.inputs), "inputs")
         scores = await answers.scores(request, X, "infer")
-        cutoff, n = float(answers.service.method.classifier_.cutoff), len(scores)
+        cutoff = float(answers.service.method.classifier_.cutoff)
         outputs = [
             _output("score", "FP64", [float(score) for score in scores]),
             _output("favourable", "BOOL", [bool(score > cutoff) for score in scores]),
         ]
         data = {"model_name": settings.name, "id": body.id, "outputs": outputs}
-        assert n == len(X)
         return Response(dumped(data), media_type="application/json")
 
 

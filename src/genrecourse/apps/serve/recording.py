@@ -3,62 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from genrecourse.advice.record import RecordError
-from genrecourse.advice.record.answers import Answer
 from genrecourse.apps.serve.errors import Refusal
-from genrecourse.planning.plans import cell_value
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from genrecourse.advice.record import Record
+    from genrecourse.advice.record import Answer, Record
     from genrecourse.advice.request import PlanRequest
-    from genrecourse.planning.plans import Plan
 
+AnswerAbout = Callable[[str, str, "pd.DataFrame", "PlanRequest", Iterable[Any]], "Answer"]
 WRITERS = 64  # answers that wait for one sync together
 
 
 class Recording:
-    """The record of a service. What cannot be recorded is not answered: status 503."""
+    """The record of a service. What cannot be recorded is not answered: status 503.
 
-    def __init__(self, record: Record):
-        self.record = record
+    answer_about: `record.answers.answer_about`.
+    """
+
+    def __init__(self, record: Record, answer_about: AnswerAbout):
+        self._record, self._about = record, answer_about
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="genrecourse record")
 
-    async def plans(
-        self, request_id: str, X: pd.DataFrame, asked: PlanRequest, made: Sequence[Plan]
+    async def add(
+        self,
+        request_id: str,
+        verb: str,
+        X: pd.DataFrame,
+        asked: PlanRequest,
+        outputs: Iterable[Any],
     ) -> None:
-        """Record plans, as `genrecourse record replay` reads them."""
-        from genrecourse.advice.record.answers import plans_answer
-        from genrecourse.planning.plans import Plans
-
-        await self._append(plans_answer(request_id, X, asked, Plans(tuple(made))))
-
-    async def other(
-        self, request_id: str, verb: str, X: pd.DataFrame, output: Sequence[Any]
-    ) -> None:
-        """Record the answer of another verb: one output for each person of X."""
-        people = [
-            {**{f"input.{name}": cell_value(cell) for name, cell in row.items()}, "output": said}
-            for row, said in zip(X.to_dict("records"), output, strict=True)
-        ]
-        await self._append(Answer(request=request_id, verb=verb, people=people))
-
-    async def _append(self, answer: Answer) -> None:
+        """Record an answer with one output for each row of X, and return once it is on disk."""
         loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(self._writers, self.record.append, answer)
-        except RecordError:
+            await loop.run_in_executor(
+                self._writers, self._append, request_id, verb, X, asked, outputs
+            )
+        except OSError:
             raise Refusal(
                 503,
                 "the answer cannot be recorded, so it is not given",
                 headers={"Retry-After": "30"},
             ) from None
 
+    def _append(self, *about: Any) -> None:
+        self._record.append(self._about(*about))
+
     def close(self) -> None:
         self._writers.shutdown()
-        self.record.close()
+        self._record.close()

@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from genrecourse.apps.serve.application import create_app
 from genrecourse.apps.serve.connections import protocol_within
 from genrecourse.errors import UserError
 
 if TYPE_CHECKING:
-    from genrecourse.advice.service import Service
-    from genrecourse.apps.serve.application import Recorder
+    from fastapi import FastAPI
+
     from genrecourse.apps.serve.keys import Keys
     from genrecourse.apps.serve.settings import Settings
+
+
+HEAD_BYTES = 32_768  # of a request's head
+IDLE_SECONDS = 15  # an open connection may wait for its next request
 
 
 def check_exposure(settings: Settings, keys: Keys | None, insecure: bool) -> None:
@@ -42,24 +45,23 @@ def check_exposure(settings: Settings, keys: Keys | None, insecure: bool) -> Non
 
 
 def run(
-    service: Service,
-    settings: Settings,
-    *,
-    keys: Keys | None = None,
-    insecure: bool = False,
-    record: Recorder | None = None,
-    on_ready: Callable[[str], None] = lambda url: None,
+    app: FastAPI, settings: Settings, on_ready: Callable[[str], None] = lambda url: None
 ) -> None:
     """Serve until SIGTERM or SIGINT, then answer what was accepted, and return.
 
     on_ready: called with the address once the service listens.
     """
-    check_exposure(settings, keys, insecure)
-    app = create_app(service, settings, keys=keys, record=record)
     listening = _listen(settings)
     _set_up_logs()
     warnings.simplefilter("ignore")  # a warning may quote a value of a person
-    config = uvicorn.Config(
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    url = f"http://{host}:{listening.getsockname()[1]}"
+    _Server(server_config(app, settings), lambda: on_ready(url)).run(sockets=[listening])
+
+
+def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """Return how uvicorn serves the application."""
+    return uvicorn.Config(
         app,
         http=protocol_within(settings),
         ws="none",
@@ -68,12 +70,9 @@ def run(
         log_level="warning",
         server_header=False,
         proxy_headers=False,
-        h11_max_incomplete_event_size=32_768,
-        timeout_keep_alive=15,
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        timeout_keep_alive=IDLE_SECONDS,
     )
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    url = f"http://{host}:{listening.getsockname()[1]}"
-    _Server(config, lambda: on_ready(url)).run(sockets=[listening])
 
 
 class _Server(uvicorn.Server):
