@@ -149,7 +149,7 @@ class PersonForm:
     def __init__(self, service: Service):
         method = service.method
         self.schema, self.like = service.schema, method.problem_.like
-        rules = Rules() if service.policy is None else service.policy.rules
+        rules = Rules() if service.policy is None else service.policy.stated.rules
         unread = method.planning_.unread
         self.fields = []
         for j, feature in enumerate(self.schema):

@@ -24,6 +24,7 @@ from genrecourse.apps.serve.errors import Refusal
 from genrecourse.apps.serve.example import example_person
 from genrecourse.apps.serve.form import Filled, Mistake, PersonForm, Sent
 from genrecourse.apps.serve.wishes import MOST_CHANGES, STEPS, Offered, Wishes, without
+from genrecourse.apps.serve.why import WhyCard
 from genrecourse.planning.plans import Plan
 
 if TYPE_CHECKING:
@@ -105,11 +106,12 @@ class Page:
             sent = without(sent, key)
         try:
             filled, answer = await self._answer(request, sent)
+            reasons = None if answer is None else await self._why(request, filled)
         except Refusal as refusal:  # a person reads a page, and no JSON
             filled = Filled(sent, [Mistake("", _sentence(refusal.message))])
             return self._html("page.html", refusal.status, filled=filled, answer=None)
         status = 422 if filled.mistakes else 200
-        return self._html("page.html", status, filled=filled, answer=answer)
+        return self._html("page.html", status, filled=filled, answer=answer, reasons=reasons)
 
     async def answer(self, request: Request) -> HTMLResponse:
         """Only the answer, or what is wrong with the form."""
@@ -120,7 +122,10 @@ class Page:
 
     async def reasons(self, request: Request) -> HTMLResponse:
         """Only the reasons."""
-        raise Refusal(404)
+        filled = self.form.read(await self._sent(request))
+        if filled.mistakes:
+            return self._html("_mistakes.html", 422, filled=filled)
+        return self._html("_reasons.html", reasons=await self._why(request, filled))
 
     async def one_plan(self, request: Request) -> HTMLResponse:
         """One plan as a page of its own, to print or to save."""
@@ -169,6 +174,14 @@ class Page:
             filled.mistakes.append(Mistake("", _sentence(refusal.message)))
             return filled, None
         return filled, self._shown(plan, wishes)
+
+    async def _why(self, request: Request, filled: Filled) -> WhyCard:
+        """Return the reasons for the decision on the person in the form, recorded."""
+        X = self.answers.read(request, [self.form.person(filled)])
+        work = self.answers.desk.other(lambda: self.service.reasons(X, 0))
+        made = await self.answers.asked_by(request, work)
+        await self.answers.record(request, "reasons", X, [made.to_dict()])
+        return WhyCard.of(made)
 
     def _shown(self, plan: Plan, wishes: Wishes) -> Shown:
         problem = self.service.method.problem_

@@ -218,7 +218,11 @@ class Tab:
         """Do something, and wait for the answer of the server to be shown."""
         with self.page.expect_response("**/answer"):
             act()
-        self.page.wait_for_function("!document.querySelector('#plans-slot[aria-busy]')")
+        self.page.wait_for_selector("#plans-slot:not([aria-busy])", state="attached")
+
+    def told(self, text: str) -> None:
+        """Wait until a screen reader is told this."""
+        self.page.locator("#said").get_by_text(text, exact=True).wait_for(state="attached")
 
     def cards(self) -> list[dict[str, str]]:
         """Return what each card on the page changes to, by the name of the feature."""

@@ -16,7 +16,7 @@ const WAIT = 120; // milliseconds after the last change, before the server is as
 let asked = 0; // how often the server was asked: only the last answer is shown
 let running = null; // stops the request before
 let timer = 0;
-let facts = null; // the answers that the reasons shown are about
+let facts = null; // the answers to the form that the reasons on the page are about
 
 document.documentElement.classList.add("scripted");
 
@@ -154,7 +154,6 @@ slots.mistakes.addEventListener("click", (event) => {
 // ---- reasons ----------------------------------------------------------------------------------
 
 async function askReasons() {
-  if (!("reasons" in slots.reasons.dataset)) return;
   const fields = [...sent()].filter(([name]) => /^f\d/.test(name));
   const now = JSON.stringify(fields);
   if (now === facts) return;
@@ -209,4 +208,4 @@ if (slider) {
 }
 
 if (document.getElementById("mistakes-box")) document.getElementById("mistakes-box").focus();
-else if (hasAnswer()) askReasons();
+else if (hasAnswer() && !slots.reasons.firstElementChild) askReasons();
