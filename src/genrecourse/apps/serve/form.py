@@ -105,7 +105,9 @@ class Filled:
 
     sent: Sent
     mistakes: list[Mistake] = field(default_factory=list)
-    values: dict[str, Any] = field(default_factory=dict)  # by the name of the feature; None: missing
+    values: dict[str, Any] = field(
+        default_factory=dict
+    )  # by the name of the feature; None: missing
     example: int | None = None  # which example it is; None: none
 
     def text(self, key: str) -> str:
@@ -202,7 +204,9 @@ class PersonForm:
                 value = float(formula(dict(zip(formula.names, numbers, strict=True)))[0])
             feature = self.schema[name]
             if not math.isfinite(value) and not feature.missing:
-                text = f"{name_of(feature)} is computed from other answers, and these give no number."
+                text = (
+                    f"{name_of(feature)} is computed from other answers, and these give no number."
+                )
                 filled.mistakes.append(Mistake("", text))
             rounded = value if feature.decimals is None else round(value, feature.decimals)
             filled.values[name] = rounded if math.isfinite(value) else None

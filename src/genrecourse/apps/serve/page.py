@@ -23,8 +23,8 @@ from genrecourse.apps.serve.cards import Blocked, Card, ScoreBar, compared, effo
 from genrecourse.apps.serve.errors import Refusal
 from genrecourse.apps.serve.example import example_person
 from genrecourse.apps.serve.form import Filled, Mistake, PersonForm, Sent
-from genrecourse.apps.serve.wishes import MOST_CHANGES, STEPS, Offered, Wishes, without
 from genrecourse.apps.serve.why import WhyCard
+from genrecourse.apps.serve.wishes import MOST_CHANGES, STEPS, Offered, Wishes, without
 from genrecourse.planning.plans import Plan
 
 if TYPE_CHECKING:
@@ -209,7 +209,9 @@ class Page:
 
 def _bare(plan: Plan) -> Plan:
     """Return only the decision of today."""
-    return Plan(plan.person, "already-accepted", plan.score_before, plan.cutoff, language=plan.language)
+    return Plan(
+        plan.person, "already-accepted", plan.score_before, plan.cutoff, language=plan.language
+    )
 
 
 def _sentence(message: str) -> str:

@@ -94,7 +94,9 @@ class Wishes:
             value = _limit(filled, key) if has else None
             if value is not None:
                 asked[f"most_{key}"] = value
-                own[key] = f"at most {value:,.10g} {'month' if (key, value) == ('months', 1) else unit}"
+                own[key] = (
+                    f"at most {value:,.10g} {'month' if (key, value) == ('months', 1) else unit}"
+                )
         if filled.text("order") in [name for name, _ in offered.orders if name]:
             asked["sort"] = filled.text("order")
         chosen = {int(k) for k in filled.sent.get("compare", ()) if re.fullmatch("[1-9]", k)}
@@ -104,7 +106,10 @@ class Wishes:
     def key_of(self, rule: BlockingRule) -> str:
         """Return the key of the own limit that a blocking rule is; empty: the person did not set it."""
         if rule.kind in ("max_months", "max_money"):
-            key, value = rule.kind.removeprefix("max_"), getattr(self.request, f"most_{rule.kind[4:]}")
+            key, value = (
+                rule.kind.removeprefix("max_"),
+                getattr(self.request, f"most_{rule.kind[4:]}"),
+            )
             return key if rule.value == value else ""
         rules = None if self.request.rules is None else self.request.rules.default
         if rules is None:

@@ -5,13 +5,14 @@ Where there is no Chromium, the tests that need one are skipped, and say so.
 
 from __future__ import annotations
 
+import re
 import shutil
 import socket
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,6 @@ from genrecourse.apps.serve.settings import Settings
 ROOT = Path(__file__).resolve().parents[4]
 AXE = Path(__file__).resolve().parents[1] / "vendor" / "axe.min.js"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-PHONE, TABLET, DESK = {"width": 390, "height": 800}, {"width": 820, "height": 1100}, None
 EFFORT = """
 [effort]
 together = "side by side"
@@ -75,17 +75,13 @@ def strict(german: Service) -> Service:
     rules = policy.stated.rules
     stated = policy.stated.model_copy(
         update={
-            "rules": rules.model_copy(
-                update={"lock": (*rules.lock, "savings"), "max_changes": 1}
-            )
+            "rules": rules.model_copy(update={"lock": (*rules.lock, "savings"), "max_changes": 1})
         }
     )
-    from dataclasses import replace
-
     return german.under(replace(policy, stated=stated))
 
 
-EVIL = '<script>window.stolen = 1</script>'
+EVIL = "<script>window.stolen = 1</script>"
 QUOTE = """"'><img src=x onerror="window.stolen = 2">&amp;"""
 
 
@@ -106,7 +102,7 @@ def hostile() -> Service:
         }
     )
     X.loc[rng.random(n) < 0.2, "left"] = None
-    X["twice"] = 2 * X[EVIL]
+    X["twice"] = 2 * X["share"]
     levels = tuple(sorted(X[QUOTE].unique()))
     schema = Schema(
         features=(
@@ -120,20 +116,20 @@ def hostile() -> Service:
             Feature(
                 name="left", kind="category", categories=("x", "y"), missing=True, role="immutable"
             ),
-            Feature(name="twice", kind="number", role="derived", formula=f'2 * "{EVIL}"')
-            if False
-            else Feature(name="twice", kind="number", decimals=0, role="immutable"),
+            Feature(name="twice", kind="number", role="derived", formula="2 * share", missing=True),
         )
     )
 
     def h(X: pd.DataFrame) -> np.ndarray:
-        total = X[EVIL].to_numpy(dtype=float) / 100 + 0.2 * (X[QUOTE] == "plain")
-        return np.asarray(np.clip(total + 0.1 * X["share"].fillna(0), 0, 1))
+        total = 0.4 * X[EVIL].to_numpy(dtype=float) / 100 + 0.25 * (X[QUOTE] == "plain")
+        total += 0.15 * X["javascript:alert(1)"].astype(float) + 0.15 * X["b"]
+        total += 0.05 * (X["left"] == "x")
+        return np.asarray(np.clip(total + 0.2 * X["share"].fillna(0), 0, 1))
 
-    method = NearestNeighbour(Classifier(h, cutoff=0.7), schema, gamma="auto")
+    method = NearestNeighbour(Classifier(h, cutoff=0.6), schema, gamma="auto")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return Service(method.fit(X, (h(X) > 0.7).astype(int)))
+        return Service(method.fit(X, (h(X) > 0.6).astype(int)))
 
 
 # ---- the server -------------------------------------------------------------------------------
@@ -204,7 +200,7 @@ class Tab:
         return getattr(self.page, name)
 
     def hosts(self) -> set[str]:
-        return {address.split("/")[2] for address in self.requests if "//" in address}
+        return {address.split("/")[2] for address in self.requests if address.startswith("http")}
 
     # ---- what people do on the page -------------------------------------------------------------
 
@@ -219,6 +215,11 @@ class Tab:
         with self.page.expect_response("**/answer"):
             act()
         self.page.wait_for_selector("#plans-slot:not([aria-busy])", state="attached")
+
+    def answer_to(self, label: str) -> Any:
+        """Return the field of the form with this label."""
+        name = re.compile(f"^{re.escape(label)}( in |$)")
+        return self.page.locator("#you").get_by_label(name)
 
     def told(self, text: str) -> None:
         """Wait until a screen reader is told this."""
@@ -248,9 +249,7 @@ class Tab:
 
     def is_too_wide(self) -> bool:
         """Whether the page must be scrolled sideways."""
-        return bool(
-            self.page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
-        )
+        return bool(self.page.evaluate("document.documentElement.scrollWidth > window.innerWidth"))
 
 
 @pytest.fixture

@@ -233,9 +233,7 @@ def test_the_form_works_without_javascript(
 # ---- hostile text -----------------------------------------------------------------------------
 
 
-def test_scripts_in_names_and_levels_are_text(
-    tab: Tab, hostile: Service, hostile_url: str
-) -> None:
+def test_scripts_in_names_and_levels_are_text(tab: Tab, hostile: Service, hostile_url: str) -> None:
     plan = hostile.plans(person(hostile), PlanRequest(n=4))[0]
     assert plan.status == "ok"
     tab.ask_about_example(hostile_url)
@@ -284,7 +282,7 @@ def test_missing_values_are_an_answer(tab: Tab, hostile: Service, hostile_url: s
     j = hostile.schema.names.index("share")
     k = hostile.schema.names.index("left")
     row = person(hostile)
-    row["share"], row["left"] = float("nan"), None
+    row["share"], row["twice"], row["left"] = float("nan"), float("nan"), None
     tab.fill(f"#f{j}", "")
     tab.check(f"[name=f{j}-missing]")
     tab.select_option(f"#f{k}", label="not given")

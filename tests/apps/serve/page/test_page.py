@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from genrecourse.advice.request import PlanRequest
 from genrecourse.advice.service import Service
@@ -65,7 +63,7 @@ def test_a_form_that_is_filled_in_by_hand(tab: Tab, german: Service, german_url:
     row, problem = person(german), german.method.problem_
     for feature in german.schema:
         value = row[feature.name].iloc[0]
-        field = tab.get_by_label(re.compile(f"^{re.escape(name_of(feature))}( in |$)"))
+        field = tab.answer_to(name_of(feature))
         if feature.is_category:
             field.select_option(label=str(value))
         else:
@@ -78,9 +76,9 @@ def test_a_form_that_is_filled_in_by_hand(tab: Tab, german: Service, german_url:
 
 def test_mistakes_are_listed_linked_and_told(tab: Tab, german_url: str) -> None:
     tab.goto(f"{german_url}?example=0")
-    amount = tab.get_by_label("credit amount", exact=False).first
+    amount = tab.answer_to("credit amount")
     amount.fill("a lot")
-    tab.get_by_label("savings").select_option("")
+    tab.answer_to("savings").select_option("")
     tab.click("#go")
     box = tab.get_by_role("alert")
     box.wait_for()
@@ -94,7 +92,7 @@ def test_mistakes_are_listed_linked_and_told(tab: Tab, german_url: str) -> None:
     texts = [tab.inner_text(f"#{each}") for each in described]
     assert any("“a lot” is no number" in text for text in texts)
     amount.fill("2384")
-    tab.get_by_label("savings").select_option(label="< 100 DM")
+    tab.answer_to("savings").select_option(label="< 100 DM")
     tab.click("#go")
     tab.wait_for_selector(".card")
     assert not tab.get_by_role("alert").count()
@@ -114,9 +112,7 @@ def test_a_lock_is_kept_and_told(tab: Tab, german: Service, german_url: str) -> 
     tab.told(f"{n} plans." if n > 1 else "1 plan.")
 
 
-def test_a_feature_can_be_locked_whose_value_no_plan_could_give(
-    tab: Tab, german_url: str
-) -> None:
+def test_a_feature_can_be_locked_whose_value_no_plan_could_give(tab: Tab, german_url: str) -> None:
     """The policy allows other debtors to become a guarantor; without one, there is none to keep."""
     tab.ask_about_example(german_url)
     lock(tab, "other debtors")
@@ -222,9 +218,9 @@ def test_two_plans_side_by_side(tab: Tab, german_url: str) -> None:
         tab.answered(lambda number=number: tab.check(f"#compare-{number}"))
         assert tab.evaluate("document.activeElement.id") == f"compare-{number}"
     table = tab.get_by_role("region", name="Side by side")
-    heads = table.locator("thead th").all_inner_texts()
+    heads = table.locator("thead th").all_text_contents()
     assert heads == ["What changes", "Today", "Plan 1", "Plan 2"]
-    rows = [row.locator("th, td").all_inner_texts() for row in table.locator("tbody tr").all()]
+    rows = [row.locator("th, td").all_text_contents() for row in table.locator("tbody tr").all()]
     by_name = {row[0]: row[1:] for row in rows}
     for name in {*cards[0], *cards[1]}:
         assert by_name[name][1:] == [card.get(name, "stays") for card in cards[:2]]
@@ -289,7 +285,7 @@ def test_somebody_whom_the_model_accepts(tab: Tab, german: Service, german_url: 
     change = max(plan.every, key=lambda each: each.score_after or 0)
     tab.click("#you > summary")
     for each in change.changes:
-        field = tab.get_by_label(re.compile(f"^{re.escape(name_of(each.feature))}( in |$)"))
+        field = tab.answer_to(name_of(each.feature))
         if each.feature.is_category:
             field.select_option(label=str(each.after))
         else:
@@ -376,4 +372,4 @@ def test_reasons_are_asked_for_once_for_the_same_person(tab: Tab, german_url: st
     assert len(asked) == 1
     tab.click("#you > summary")
     with tab.page.expect_response("**/reasons"):
-        tab.get_by_label("savings").first.select_option(label="100-500 DM")
+        tab.answer_to("savings").select_option(label="100-500 DM")
