@@ -70,6 +70,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
+    app.state.desk = desk
     app.add_middleware(Gate, settings=settings, keys=keys, meters=meters)
     add_handlers(app, asking.names)
     app.include_router(api_routes(answers))

@@ -129,7 +129,7 @@ def refusal_of(error: UserError, names: Iterable[str] = ()) -> Refusal:
     """Return the refusal for a user's mistake, with status 422.
 
     The library's errors are sentences that end with what to do after a semicolon. The field is what
-    stands before a colon, or else the first of `names` that is quoted as wrong.
+    stands before a colon, or else the first of `names` that is quoted or said to be something.
 
     >>> refused = refusal_of(UserError("'age' is 'old'; give a number"), ["age"])
     >>> refused.field, refused.wrong, refused.do
@@ -138,7 +138,8 @@ def refusal_of(error: UserError, names: Iterable[str] = ()) -> Refusal:
     message = str(error)
     said, _, do = message.rpartition("; ")
     wrong, known = said or message, set(names)
-    quoted = [wrong.partition(":")[0], *re.findall(r"'([^']*)'", wrong)]
+    named = re.findall(r"^(\w+)(?=:)|(?:^|: )(\w+)(?= is )|'([^']*)'", wrong)
+    quoted = ["".join(each) for each in named]
     return Refusal(
         422,
         wrong,

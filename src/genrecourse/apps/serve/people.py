@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from genrecourse.table.schema import Feature
 
 EXACT = 2**53  # whole numbers up to it are floats, too
-LARGEST = 1e300  # of a number: squares and sums of usual tables still fit a float
+LARGEST = 1e15  # of a number: with more digits, a plan could not be told from the person
 
 
 def check_people(people: int, most: int, field: str = "people") -> None:

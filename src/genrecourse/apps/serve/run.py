@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 HEAD_BYTES = 32_768  # of a request's head
-IDLE_SECONDS = 15  # an open connection may wait for its next request
 
 
 def check_exposure(settings: Settings, keys: Keys | None, insecure: bool) -> None:
@@ -71,7 +70,7 @@ def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         h11_max_incomplete_event_size=HEAD_BYTES,
-        timeout_keep_alive=IDLE_SECONDS,
+        timeout_keep_alive=settings.idle_seconds,
     )
 
 

@@ -45,6 +45,7 @@ class Settings:
     head_seconds: float = _limit(
         10.0, "seconds until a request's head is complete; then the connection is closed"
     )
+    idle_seconds: int = _limit(15, "seconds that an open connection may wait for its next request")
     connections: int = _limit(1_000, "open connections; a further one is closed")
     at_once: int = _limit(256, "requests that are read or answered at once; then 503")
     waiting: int = _limit(64, "requests that wait for the method; then 503")
