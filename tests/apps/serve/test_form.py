@@ -34,7 +34,7 @@ def fitted(case: Case) -> tuple[Service, pd.DataFrame]:
 @reproducible(60)
 @given(case=cases(roles=True))
 def test_a_person_in_the_form_is_the_person_in_the_table(case: Case) -> None:
-    """What the form shows of a row, read again, is the row: every dtype, missing values, formulas."""
+    """What the form shows of a row, read again, is the row: any dtype, missing, computed."""
     try:
         service, people = fitted(case)
     except UserError:  # nobody is accepted: no model, no form
@@ -110,8 +110,9 @@ GOOD = {"f0": ["12"], "f1": ["0.25"], "f2": ["0"], "f3-missing": ["missing"]}
     [
         ({"f0": [""]}, "Income a month: give a number."),
         ({"f0": ["12 €"]}, "Income a month: “12 €” is no number; write it like 1200 or 0.5."),
-        ({"f0": ["1.5"]}, "Income a month: “1.5” has too many decimals; this number has no decimals."),
-        ({"f0": ["9" * 41]}, f"Income a month: “{'9' * 40}…” is no number; write it like 1200 or 0.5."),
+        ({"f0": ["1.5"]}, "Income a month: “1.5” has too many decimals; this number has none."),
+        ({"f0": ["9" * 41]}, f"Income a month: “{'9' * 40}…” is no number; write it like 1200 or "
+                             "0.5."),
         ({"f0": ["NaN"]}, "Income a month: “NaN” is no number; write it like 1200 or 0.5."),
         ({"f1": ["1,5"]}, "Rate: “1,5” is no number; write it like 1200 or 0.5."),
         ({"f2": []}, "Home: choose an answer."),

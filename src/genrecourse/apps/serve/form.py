@@ -259,7 +259,7 @@ def _answer(each: FormField, filled: Filled) -> Any:
         raise UserError("Give a number" + (", or tick “not given”." if feature.missing else "."))
     value = read_number(text)
     if feature.decimals is not None and round(value, feature.decimals) != value:
-        most = "no decimals" if feature.decimals == 0 else f"at most {feature.decimals} decimals"
+        most = "none" if feature.decimals == 0 else f"at most {feature.decimals}"
         raise UserError(f"“{text}” has too many decimals; this number has {most}.")
     return value
 

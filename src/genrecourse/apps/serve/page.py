@@ -145,7 +145,7 @@ class Page:
             found.headers["Content-Disposition"] = f'attachment; filename="plan-{card.number}.html"'
         return found
 
-    # ---- from the form to the answer --------------------------------------------------------------
+    # ---- from the form to the answer ------------------------------------------------------------
 
     async def _sent(self, request: Request) -> Sent:
         """Return the fields of the form that was posted."""

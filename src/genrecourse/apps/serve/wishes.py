@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from genrecourse.advice.request import PlanRequest
 from genrecourse.apps.serve.form import Filled, FormField, Mistake, PersonForm, Sent
+from genrecourse.rules.kinds import Rules
 
 if TYPE_CHECKING:
     from genrecourse.advice.service import Service
@@ -74,51 +75,57 @@ class Wishes:
     def read(cls, form: PersonForm, offered: Offered, filled: Filled) -> Wishes:
         """Return the wishes of a form; what is wrong is noted in `filled`."""
         own: dict[str, str] = {}
-        names: dict[tuple[str, str], str] = {}
         rules: dict[str, Any] = {"lock": [], "ranges": {}}
         for each in form.changeable:
             _read_limits(each, filled, rules, own)
-            names |= {(kind, each.feature.name): f"{kind}{each.key[1:]}" for kind in LIMITS}
         most = filled.text("most")
-        if most.isdecimal() and len(most) < 3:
+        if re.fullmatch("[0-9]{1,2}", most):
             rules["max_changes"] = int(most)
             own["most"] = f"at most {most} {'change' if most == '1' else 'changes'}"
+        asked = _read_options(offered, filled, own)
         stated = {name: value for name, value in rules.items() if value not in ([], {})}
-        asked: dict[str, Any] = {"n": PLANS}
-        if offered.has_safety and filled.text("safety").isdecimal():
-            asked["safety"] = min(int(filled.text("safety")[:3]), STEPS) / STEPS
-        for key, has, unit in (
-            ("months", offered.has_time, "months"),
-            ("money", offered.has_money, offered.currency),
-        ):
-            value = _limit(filled, key) if has else None
-            if value is not None:
-                asked[f"most_{key}"] = value
-                own[key] = (
-                    f"at most {value:,.10g} {'month' if (key, value) == ('months', 1) else unit}"
-                )
-        if filled.text("order") in [name for name, _ in offered.orders if name]:
-            asked["sort"] = filled.text("order")
         chosen = {int(k) for k in filled.sent.get("compare", ()) if re.fullmatch("[1-9]", k)}
-        request = PlanRequest(**asked, rules=stated or None)
-        return cls(request, tuple(sorted(chosen)), own, names)
+        names = {
+            (kind, each.feature.name): f"{kind}{each.key[1:]}"
+            for each in form.changeable
+            for kind in LIMITS
+        }
+        return cls(PlanRequest(**asked, rules=stated or None), tuple(sorted(chosen)), own, names)
 
     def key_of(self, rule: BlockingRule) -> str:
-        """Return the key of the own limit that a blocking rule is; empty: the person did not set it."""
-        if rule.kind in ("max_months", "max_money"):
-            key, value = (
-                rule.kind.removeprefix("max_"),
-                getattr(self.request, f"most_{rule.kind[4:]}"),
-            )
-            return key if rule.value == value else ""
-        rules = None if self.request.rules is None else self.request.rules.default
-        if rules is None:
-            return ""
-        if rule.kind == "max_changes":
-            return "most" if "most" in self.own and rule.value == rules.max_changes else ""
+        """Return the key of the own limit that a blocking rule is; empty: it is somebody else's."""
+        rules = Rules() if self.request.rules is None else self.request.rules.default
         name = "" if rule.feature is None else rule.feature.name
-        theirs = {"lock": name in rules.lock, "range": name in rules.ranges}
-        return self.names.get((rule.kind, name), "") if theirs.get(rule.kind) else ""
+        if rule.kind in LIMITS:
+            is_own = name in (rules.lock if rule.kind == "lock" else rules.ranges)
+            return self.names[rule.kind, name] if is_own else ""
+        theirs = {
+            "max_changes": ("most", rules.max_changes),
+            "max_months": ("months", self.request.most_months),
+            "max_money": ("money", self.request.most_money),
+        }
+        key, value = theirs.get(rule.kind, ("", None))
+        return key if value is not None and rule.value == value else ""
+
+
+def _read_options(offered: Offered, filled: Filled, own: dict[str, str]) -> dict[str, Any]:
+    """Return what is asked for besides rules; limits of time and money are added to `own`."""
+    asked: dict[str, Any] = {"n": PLANS}
+    safety, order = filled.text("safety"), filled.text("order")
+    if offered.has_safety and re.fullmatch("[0-9]{1,3}", safety):
+        asked["safety"] = min(int(safety), STEPS) / STEPS
+    if order in [name for name, _ in offered.orders if name]:
+        asked["sort"] = order
+    for key, has, unit in (
+        ("months", offered.has_time, "months"),
+        ("money", offered.has_money, offered.currency),
+    ):
+        value = _limit(filled, key) if has else None
+        if value is not None:
+            asked[f"most_{key}"] = value
+            unit = "month" if (unit, value) == ("months", 1) else unit
+            own[key] = f"at most {value:,.10g} {unit}".strip()
+    return asked
 
 
 def _read_limits(

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import re
 import shutil
-import socket
-import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,18 +17,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from genrecourse import Classifier, GenRe, NearestNeighbour, Policy, Schema, load_dataset
+from genrecourse import Classifier, NearestNeighbour, Schema
 from genrecourse.advice.service import Service
+from genrecourse.data.datasets import EMBEDDED
 from genrecourse.table.schema import Feature
 
 pytest.importorskip("fastapi", reason="the page needs genrecourse[serve]")
 
-import uvicorn
-
-from genrecourse.apps.serve.application import create_app
 from genrecourse.apps.serve.settings import Settings
+from tests.apps.serve.serving import Served
 
-ROOT = Path(__file__).resolve().parents[4]
 AXE = Path(__file__).resolve().parents[1] / "vendor" / "axe.min.js"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 EFFORT = """
@@ -55,16 +50,13 @@ other_instalments = { months = 8, price = 600 }
 
 
 @pytest.fixture(scope="session")
-def german(tmp_path_factory: pytest.TempPathFactory) -> Service:
-    """GenRe on German credit, under the policy of the repository and with what changes take."""
-    text = (ROOT / "policies" / "german.toml").read_text("utf-8")
+def german(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    """GenRe on German credit, under its policy and with what changes take."""
+    assert service.policy is not None
     file = tmp_path_factory.mktemp("policy") / "german.toml"
+    text = (EMBEDDED / "german.toml").read_text("utf-8")
     file.write_text(text if "[effort]" in text else text + EFFORT, "utf-8")
-    data, policy = load_dataset("german"), Policy.read(file)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        method = GenRe(Classifier(), policy.schema(data.X_train)).fit(data.X_train, data.y_train)
-    return Service(policy.applied_to(method))
+    return service.under(file)
 
 
 @pytest.fixture(scope="session")
@@ -135,42 +127,22 @@ def hostile() -> Service:
 # ---- the server -------------------------------------------------------------------------------
 
 
-@contextmanager
-def serving(service: Service) -> Iterator[str]:
-    """Serve the page on a free port of this machine, and give its address."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port = listening.getsockname()[1]
-        app = create_app(service, Settings(port=port))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        try:
-            while not server.started:
-                thread.join(0.02)
-                assert thread.is_alive(), "the server did not start"
-            yield f"http://127.0.0.1:{port}/"
-        finally:
-            server.should_exit = True
-            thread.join()
-
-
 @pytest.fixture(scope="session")
 def german_url(german: Service) -> Iterator[str]:
-    with serving(german) as url:
-        yield url
+    with Served(german, Settings(port=0)) as running:
+        yield f"{running.url}/"
 
 
 @pytest.fixture(scope="session")
 def strict_url(strict: Service) -> Iterator[str]:
-    with serving(strict) as url:
-        yield url
+    with Served(strict, Settings(port=0)) as running:
+        yield f"{running.url}/"
 
 
 @pytest.fixture(scope="session")
 def hostile_url(hostile: Service) -> Iterator[str]:
-    with serving(hostile) as url:
-        yield url
+    with Served(hostile, Settings(port=0)) as running:
+        yield f"{running.url}/"
 
 
 # ---- the browser ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The page for everybody: keyboard alone, screen reader, phone, dark, no JavaScript, hostile text."""
+"""The page for everybody: keyboard, screen reader, phone, dark, no JavaScript, hostile text."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_nothing_moves_for_those_who_ask_for_it(
     assert moving.evaluate(moves) > 0
 
 
-# ---- with the keyboard alone ----------------------------------------------------------------------
+# ---- with the keyboard alone -------------------------------------------------------------------
 
 
 def focused(tab: Tab) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def test_the_focus_goes_in_the_order_of_the_page(tab: Tab, german_url: str) -> N
     tab.ask_about_example(german_url)
     tab.evaluate("document.activeElement.blur()")
     tops: list[int] = tab.evaluate(
-        """[...document.querySelectorAll('main a, main button, main input, main select, main summary')]
+        """[...document.querySelectorAll('a, button, input, select, summary')]
             .filter(each => each.offsetParent && each.tabIndex >= 0).map(each => each.tabIndex)"""
     )
     assert set(tops) == {0}  # nobody changes the order of the document
