@@ -77,7 +77,9 @@ class Shown:
         if self.is_accepted:
             return "The model accepts: nothing needs to change."
         n = len(self.cards)
-        return {0: "No plan.", 1: "1 plan."}.get(n, f"{n} plans.")
+        said = {0: "No plan.", 1: "1 plan."}.get(n, f"{n} plans.")
+        beside = " and ".join(str(card.number) for card in self.compared)
+        return f"{said} Plans {beside} stand side by side." if beside else said
 
 
 class Page:
@@ -202,6 +204,7 @@ class Page:
             offered=self.offered,
             steps=STEPS,
             most_changes=MOST_CHANGES,
+            is_recorded=self.answers.recording is not None,
             **{"reasons": None, **parts},
         )
         return HTMLResponse(text, status, headers=PRIVATE)
