@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks import relation_tables as relations
 from benchmarks import sampling_tables as sampling
+from benchmarks import serve_tables
 from benchmarks.plan_tables import advice, plans, policies, promises, rules
 from paper.blocks import Report
 from paper.records import DATASETS, Results, published
@@ -152,6 +153,11 @@ def pages() -> dict[Path, str]:
             "made": f"\n{relations.made()}\n",
             "found": f"\n{relations.found()}\n",
             "plans": f"\n{relations.plans()}\n",
+        },
+        "docs/serve.md": {
+            "limits": f"\n{serve_tables.limits()}\n",
+            "serve": f"\n{serve_tables.serve()}\n",
+            "fuzz": f"\n{serve_tables.fuzz()}\n",
         },
     }
     found = {}
