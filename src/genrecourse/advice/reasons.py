@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -294,10 +295,13 @@ class _Maker:
     def __init__(self, problem: Problem, others: Array, noise: KeyedNoise, words: Wording):
         self.problem, self.others, self.noise, self.words = problem, others, noise, words
         self.players = [j for j, f in enumerate(problem.schema) if f.role != "derived"]
-        self.mean_score = float(np.mean(self._score(others)))
         # with a derived feature, not even a linear model is a sum over the others
         all_play = len(self.players) == len(problem.schema)
         self.linear = linear_score(problem.classifier) if all_play else None
+
+    @cached_property
+    def mean_score(self) -> float:
+        return float(np.mean(self._score(self.others)))
 
     def _score(self, F: Array) -> Array:
         problem = self.problem

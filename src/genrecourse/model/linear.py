@@ -87,6 +87,8 @@ def _ends_in(model: Any, kinds: tuple[str, ...]) -> bool:
 def _is_by_column(step: Any) -> bool:
     if step is None or step in ("passthrough", "drop"):
         return True
+    if _name(step) == "FunctionTransformer":  # what a fitted "passthrough" is; else any function
+        return step.func is None
     if _name(step) == "Pipeline":
         return all(_is_by_column(each) for _, each in step.steps)
     if _name(step) == "FeatureUnion":

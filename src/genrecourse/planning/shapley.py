@@ -36,7 +36,8 @@ Mix = Callable[["Array", "Array"], "Array"]  # rows and the b's (m, d) -> rows t
 class ShapleyValues:
     """One value for each player, with a 95% interval. start: the mean score of the other rows.
 
-    >>> found = ShapleyValues(np.array([0.5]), np.array([0.4]), np.array([0.6]), 0.2, asked=64)
+    >>> ends = np.array([0.4]), np.array([0.6])
+    >>> found = ShapleyValues(np.array([0.5]), *ends, start=0.2, asked=640, walks=64)
     >>> found.is_exact
     False
     """
@@ -169,7 +170,7 @@ def of_sum(
     >>> x, others = np.array([1.0, 1.0]), np.array([[0.0, 0.0], [0.0, 2.0]])
     >>> of_sum(lambda F: F @ [1.0, 2.0], x, others, [0, 1], 1.0).value
     array([1., 0.])
-    >>> of_sum(lambda F: F.prod(axis=1), x, others, [0, 1], 1.0) is None
+    >>> of_sum(lambda F: F.prod(axis=1), x, np.array([[0.0, 0.0], [2.0, 2.0]]), [0, 1], 1.0) is None
     True
     """
     rows, weights = [x[None]], [np.ones(1)]

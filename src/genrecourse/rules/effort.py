@@ -261,16 +261,17 @@ def lint_effort(effort: EffortPolicy, schema: Schema, locked: Sequence[str] = ()
         role = schema[name].role
         if role != "mutable":
             remarks.append(f"'effort.changes.{name}' does nothing, because '{name}' is {role}")
-    for what, words, limit in (
+    amounts: tuple[tuple[Literal["months", "price"], str, str], ...] = (
         ("months", "how many months changes of {} take", "most_months"),
         ("price", "what changes of {} cost", "most_money"),
-    ):
+    )
+    for what, words, limit in amounts:
         unknown = [
             feature.name
             for feature in schema
             if feature.role == "mutable"
             and feature.name not in locked
-            and not _states_all(effort, feature.name, what)
+            and not _states_all(effort, feature, what)
         ]
         if effort.states(what) and unknown:
             remarks.append(
@@ -280,17 +281,20 @@ def lint_effort(effort: EffortPolicy, schema: Schema, locked: Sequence[str] = ()
     return remarks
 
 
-def _states_all(effort: EffortPolicy, name: str, what: str) -> bool:
-    own = effort.changes.get(name)
+def _states_all(effort: EffortPolicy, feature: Feature, what: Literal["months", "price"]) -> bool:
+    """Return whether an amount is known of every change that the schema allows."""
+    own = effort.changes.get(feature.name)
     if own is None:
         return False
     if own.levels:
         last = own.levels[-1]
         every = last.before is None and last.to is None
         return every and all(getattr(entry, what) is not None for entry in own.levels)
+    ways = zip(own.ways(), ("increase", "decrease"), strict=True)
     return all(
-        way is not None and not np.isnan(way.taken(what, np.ones(1)))[0]  # type: ignore[arg-type]
-        for way in own.ways()
+        way is not None and not np.isnan(way.taken(what, np.ones(1)))[0]
+        for way, direction in ways
+        if feature.direction in ("any", direction)
     )
 
 
