@@ -169,7 +169,7 @@ def run_all(
 ) -> None:
     """Run every part, one per core and with one thread each: faster than one part with many.
 
-    datasets, seeds: run only the parts on these. jobs: how many parts at a time; None: one per core.
+    datasets, seeds: run only the parts on these. jobs: parts at a time; None: one per core.
     """
     os.environ |= {"OMP_NUM_THREADS": "1", "TTY_COMPATIBLE": "0"}  # progress bars would overlap
     started = time.perf_counter()

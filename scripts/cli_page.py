@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import typer
@@ -16,7 +17,7 @@ def main() -> None:
     print("A mistake prints one sentence and ends with exit status 2. Tables are `.csv` or")
     print("`.parquet` (the latter needs `pip install 'genrecourse[parquet]'`). A file is written")
     print("whole or not at all.")
-    for name, command in group.commands.items():
+    for name, command in _commands(group):
         print(f"\n## genrecourse {name}\n")
         print(" ".join((command.help or "").split()))
         example = " ".join((command.epilog or "").split()).removeprefix("Example: ")
@@ -24,6 +25,15 @@ def main() -> None:
         print("| | |\n|---|---|")
         for parameter in command.params:
             print(f"| {_spelling(parameter)} | {_about(parameter)} |")
+
+
+def _commands(group: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every command with its name; `record verify` is one in a group."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from ((f"{name} {inner}", each) for inner, each in _commands(command))
+        else:
+            yield name, command
 
 
 def _spelling(parameter: Any) -> str:

@@ -111,6 +111,32 @@ def speed() -> str:
     )
 
 
+def record() -> str:
+    """Return how fast answers are recorded, and what damage, kills and a full disk do."""
+    found = json.loads((RESULTS / "record.json").read_text(encoding="utf-8"))
+    appends, killed, full = found["appends"], found["kill_9"], found["full_disk"]
+    one, many = appends["threads_1"], appends["threads_32"]
+    rows = [
+        ["two files written and synced, without a record", f"{appends['disk_alone']:,} a second"],
+        ["answers recorded, 1 thread", f"{one['a_second']:,} a second"],
+        ["answers recorded, 32 threads", f"{many['a_second']:,} a second"],
+        ["time of one `append`, 32 threads: p50, p99", f"{many['p50_ms']} ms, {many['p99_ms']} ms"],
+        ["size of an answer about one person, both files", f"{appends['bytes_an_answer']:,} bytes"],
+        ["answers verified", f"{appends['verified_a_second']:,} a second"],
+        ["answers read when a record is opened", f"{appends['opened_a_second']:,} a second"],
+        ["changed bytes found at their place", "{found:,} of {tried:,}".format(**found["flips"])],
+        [
+            f"acknowledged answers lost by {killed['kills']} times kill -9",
+            f"{killed['lost']:,} of {killed['acknowledged']:,}",
+        ],
+    ]
+    if "answers" in full:
+        said = f'{full["answers"]:,} recorded and whole, then "{full["error"]}"'
+        rows.append(["answers on a disk of 1 MB", said])
+    head = ["", f"on {found['cores']} cores"]
+    return f"\n{markdown(head, rows)}\n"
+
+
 def filled(text: str, name: str, content: str) -> str:
     """Return the page with the block of this name replaced."""
     pattern = re.compile(rf"(<!-- {name}: written by `[^`]+` -->\n).*?(<!-- /{name} -->)", re.S)
@@ -133,6 +159,7 @@ def pages() -> dict[Path, str]:
             "results": f"\n{sampling.headline()}\n",
             "speed": speed(),
         },
+        "docs/record.md": {"record": record()},
         "docs/results.md": {
             "summary": f"\n{summary(results)}\n",
             "targets": f"\n{targets(results)}\n",

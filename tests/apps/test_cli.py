@@ -23,6 +23,10 @@ from typer.testing import CliRunner, Result
 
 import genrecourse
 from genrecourse import METHODS, GenRe, Schema
+from genrecourse.advice.record import Record
+from genrecourse.advice.record.answers import made_by, plans_answer
+from genrecourse.advice.request import PlanRequest
+from genrecourse.advice.service import Service
 from genrecourse.apps import cli
 from genrecourse.methods.genre import Training
 from genrecourse.planning.plans import Change, Plan, Plans, Row
@@ -32,6 +36,7 @@ REPOSITORY = Path(__file__).parents[2]
 TITLES = ["clerk", "nurse", "cook", "driver", "teacher", "welder", "farmer", "baker", "pilot", "it"]
 COMMANDS = ["demo", "datasets", "methods", "schema", "policy", "fit", "info", "plans", "explain"]
 COMMANDS += ["letter", "recheck", "audit", "evaluate", "compare"]
+COMMANDS += [f"record {name}" for name in ("verify", "root", "prove", "replay", "erase")]
 
 
 def loans(n: int = 400, seed: int = 0) -> pd.DataFrame:
@@ -658,7 +663,21 @@ def test_output_is_written_whole_or_not_at_all(
 
 
 def _commands() -> dict[str, Any]:
-    return typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+    """Every command by its name; those of a group have two words."""
+    top = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+    return {
+        f"{name} {inner}".strip(): each
+        for name, command in top.items()
+        for inner, each in getattr(command, "commands", {"": command}).items()
+    }
+
+
+def _record(model: str, folder: str) -> None:
+    """The record of a service that answered one request with a plan."""
+    service = Service.open(model)
+    X, request = service.read_people("german.csv").head(1), PlanRequest()
+    with Record(folder, made_by(service, model)) as record:
+        record.append(plans_answer("4f1c2a", X, request, service.plans(X, request)))
 
 
 def _example(command: Any) -> list[str]:
@@ -676,12 +695,14 @@ def test_the_examples_in_the_help_work(monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(REPOSITORY / "policies", "policies")
     for name in COMMANDS:
         words = _example(_commands()[name])
+        if name == "record verify":  # `genrecourse serve` would write it
+            _record("model", "record")
         done = run(*words)
         assert done.exit_code == 0, (words, done.output, done.exception)
         if name == "datasets":  # plans for fewer people show as much
             pd.read_csv(words[-1]).head(400).to_csv(words[-1], index=False)
         assert " ".join(_commands()[name].epilog.split()) in " ".join(
-            run(name, "--help").output.split()
+            run(*name.split(), "--help").output.split()
         )
     assert Path("plans.json").exists()
     assert Path("demo/report.html").exists()

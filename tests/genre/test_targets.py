@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -26,7 +27,7 @@ def kept(probability: Any, inlier: Any = True, women: int = 0) -> list[int]:
         n = len(FOUND)
         return np.broadcast_to(probability, n), np.broadcast_to(inlier, n)
 
-    found = clean(rows, FOUND, cast(Any, judge), rules)
+    found = clean(rows, FOUND, cast(Any, SimpleNamespace(of_table=judge)), rules)
     return np.searchsorted(FOUND, found).tolist()
 
 

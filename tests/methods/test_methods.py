@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -225,7 +226,7 @@ def gamma_for(
         return is_valid(Z[:, 0]).astype(float), np.ones(len(Z), dtype=bool)
 
     sources = np.flatnonzero(v < 0.5)[::5]
-    judged: Any = judge
+    judged: Any = SimpleNamespace(of_table=judge)
     found = np.flatnonzero(v > 0.5)
     return choose_gamma(
         rows, sources, found, judged, RuleBook.of_schema(encoder), Cost(encoder), lam=lam, n_bins=50

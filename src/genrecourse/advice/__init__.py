@@ -11,6 +11,7 @@
     plan_table.py    plans as a table with one line for each plan
     output.py        plans and audits as files
     recheck.py       which plans still hold under another model
+    record/          every answer in a hash-chained file, on disk before the answer is sent
 
 Nothing in here prints. A user's mistake is a `UserError` with one sentence.
 """

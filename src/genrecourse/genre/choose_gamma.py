@@ -56,7 +56,7 @@ def choose_gamma(
     """
     if len(candidates) == 0:
         return GAMMA_GRID[0], []  # the method raises an error: there are no targets
-    probability, inlier = judge(rows.Z[candidates])
+    probability, inlier = judge.of_table(rows.Z[candidates])
     worth = trust(probability) + inlier
     d = len(rules.features)
     Z, F = rows.Z[sources], rows.F[sources]

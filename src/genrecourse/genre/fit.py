@@ -56,6 +56,13 @@ FEWEST_HELD = 5  # of them that are held out, at least
 MANY = 0.5  # share of rejected rows without a target above which the warning says more
 MEASURED = 256  # sources by which the mass that a cap loses is measured
 MOST_SOURCES = 50_000  # rejected rows that are used at most
+# What bounds the time of a fit on a large table. Tables with fewer rows are used whole.
+MOST_JUDGED = 50_000  # rows that the judge, and the verifier, are fitted on at most
+MOST_CANDIDATES = 100_000  # accepted rows that D+ is taken from at most
+PAIRED = (
+    250_000_000  # costs between sources and targets; more targets are paired with fewer sources
+)
+FEWEST_PAIRED = 5_000  # ... but no fewer than these
 REFINED = 20_000  # pairs that are refined, each source having its share ...
 REFINED_EACH = 10  # ... of at most so many
 BARREN = 20  # batches in a row without a single pair to learn from before giving up
@@ -216,6 +223,7 @@ def fit_density(problem: Problem, rows: TrainingRows, settings: FitSettings) -> 
     clock.lap("gamma")
     # Alg. 1, line 1: D+
     targets, report["targets"] = find_targets(problem, rows, accepted, gamma, fitted, rng, settings)
+    fitted = fitted[: max(FEWEST_PAIRED, PAIRED // len(targets.Z))]
 
     pairing = Pairing(problem, targets, gamma, settings)
     drawn, watched = pairing.pair_up(rows, fitted), pairing.pair_up(rows, held)  # Alg. 1, line 3
@@ -260,7 +268,8 @@ def fit_judge(problem: Problem, rows: TrainingRows, random_state: int) -> CrossF
     """
     hide = problem.protected.hide_encoded
     judge = CrossFittedJudge(random_state, n_trees=JUDGE_TREES, blank=hide)
-    return judge.fit(rows.Z, rows.favourable)
+    some = rows.some(MOST_JUDGED, random_state)
+    return judge.fit(some.Z, some.favourable)
 
 
 def fit_verifier(problem: Problem, rows: TrainingRows, random_state: int) -> Verifier:
@@ -274,7 +283,8 @@ def fit_verifier(problem: Problem, rows: TrainingRows, random_state: int) -> Ver
     """
     numbers = problem.encoder.number_columns(~problem.protected.mask)
     verifier = Verifier(random_state, problem.protected.hide_encoded)
-    return verifier.fit(rows.Z, rows.favourable, rows.confidence, numbers)
+    some = rows.some(MOST_JUDGED, random_state)
+    return verifier.fit(some.Z, some.favourable, some.confidence, numbers)
 
 
 # ---- line 1: sources and targets ----------------------------------------------------------------
@@ -313,6 +323,11 @@ def _accepted(
 ) -> tuple[float, np.ndarray]:
     """Return gamma, chosen if it is "auto", and the row numbers that D+ is taken from."""
     accepted = np.flatnonzero(rows.favourable & (rows.confidence > 0.5))
+    report["accepted"] = {"found": len(accepted)}
+    if len(accepted) > MOST_CANDIDATES:
+        drawn = np.random.default_rng([settings.random_state, 5]).permutation(len(accepted))
+        accepted = accepted[np.sort(drawn[:MOST_CANDIDATES])]
+    report["accepted"]["used"] = len(accepted)
     if settings.gamma == "auto":
         assert judge is not None
         gamma, tried = choose_gamma(

@@ -102,7 +102,7 @@ def clean(
     """
     if len(found) == 0:
         return found
-    probability, inlier = judge(rows.Z[found])
+    probability, inlier = judge.of_table(rows.Z[found])
     good = (probability > CLEAN_BAR) & inlier
     _, group = np.unique(rows.F[found][:, rules.matched], axis=0, return_inverse=True)
     left = np.bincount(group.reshape(-1), weights=good)

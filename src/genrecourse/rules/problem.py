@@ -67,6 +67,13 @@ class TrainingRows:
     favourable: np.ndarray  # (n,) booleans: the outcome, or h's decision if no outcome was given
     confidence: Array  # (n,) h on the common scale, 0.5 at the cutoff
 
+    def some(self, most: int, seed: int) -> TrainingRows:
+        """Return at most so many of the rows, drawn by a seed, in their order."""
+        if len(self.Z) <= most:
+            return self
+        kept = np.sort(np.random.default_rng([seed, len(self.Z)]).permutation(len(self.Z))[:most])
+        return TrainingRows(*(part[kept] for part in vars(self).values()))
+
 
 @dataclass(frozen=True, eq=False)
 class People:

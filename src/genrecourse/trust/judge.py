@@ -225,7 +225,21 @@ class CrossFittedJudge:
     def __call__(self, Z: Array) -> tuple[Array, np.ndarray]:
         """Return (n,) probabilities of the favourable outcome, and (n,) booleans: inlier."""
         Z = self.blank(Z)
-        fold = self._fold[_nearest(Z, self._Z)]
+        return self._scored(Z, self._fold[_nearest(Z, self._Z)])
+
+    def of_table(self, Z: Array) -> tuple[Array, np.ndarray]:
+        """Return the same for rows of the table that the judges were fitted on some rows of.
+
+        No judge was fitted on a row that was left out, so any of them may score it. This spares a
+        search for the nearest row, which takes time that grows with the square of the rows.
+        """
+        Z = self.blank(Z)
+        place = _equal(Z, self._Z)
+        fold = np.where(place < 0, np.arange(len(Z)) % self.n_folds, self._fold[place])
+        return self._scored(Z, fold)
+
+    def _scored(self, Z: Array, fold: np.ndarray) -> tuple[Array, np.ndarray]:
+        """Return what the judge of each row's fold says of it."""
         probability, inlier = np.zeros(len(Z)), np.zeros(len(Z), dtype=bool)
         for f, judge in enumerate(self._judges):
             rows = np.flatnonzero(fold == f)
@@ -249,11 +263,16 @@ def trust(probability: Array) -> Array:
 
 def _nearest(Z: Array, others: Array, block: int = 512) -> np.ndarray:
     """Return (n,) the place of the nearest of the other rows, the first one if several are."""
-    first = {row.tobytes(): place for place, row in reversed(list(enumerate(others)))}
-    found = np.array([first.get(row.tobytes(), -1) for row in Z], dtype=np.int64)
+    found = _equal(Z, others)
     rest = np.flatnonzero(found < 0)  # not equal to any row: the distances decide
     table = torch.as_tensor(others)
     for i in range(0, len(rest), block):
         some = rest[i : i + block]
         found[some] = torch.cdist(torch.as_tensor(Z[some]), table, p=1.0).argmin(1).numpy()
     return found
+
+
+def _equal(Z: Array, others: Array) -> np.ndarray:
+    """Return (n,) the place of the first of the other rows that is equal, or -1."""
+    first = {row.tobytes(): place for place, row in reversed(list(enumerate(others)))}
+    return np.array([first.get(row.tobytes(), -1) for row in Z], dtype=np.int64)

@@ -55,6 +55,18 @@ def plans_answer(request_id: str, X: pd.DataFrame, request: PlanRequest, plans: 
     """Return what is recorded about plans: X and `request` are those that the plans were made of.
 
     `replay` computes such an answer again, byte for byte.
+
+    >>> import pandas as pd
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> from genrecourse.advice.request import PlanRequest
+    >>> from genrecourse.advice.service import Service
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> h = lambda X: X["income"].to_numpy() / 80
+    >>> service = Service(NearestNeighbour(h, Schema.infer(X)).fit(X))
+    >>> plans = service.plans(X.head(2), PlanRequest())
+    >>> answer = plans_answer("a1", X.head(2), PlanRequest(), plans)
+    >>> answer.verb, answer.asked["n"], sorted(answer.people[0])
+    ('plans', 1, ['input.income', 'label', 'output', 'rules'])
     """
     return answer_about(request_id, "plans", X, request, [plan.to_dict() for plan in plans])
 
@@ -66,7 +78,14 @@ def answer_about(
     request: PlanRequest,
     outputs: Iterable[Any],
 ) -> Answer:
-    """Return what is recorded about any answer that has one output for each row of X."""
+    """Return what is recorded about any answer that has one output for each row of X.
+
+    >>> import pandas as pd
+    >>> from genrecourse.advice.request import PlanRequest
+    >>> X = pd.DataFrame({"age": [41]})
+    >>> answer_about("a1", "decision", X, PlanRequest(), [{"accepted": False}]).people[0]["label"]
+    0
+    """
     from genrecourse.model.artifact import pack
 
     personal = [
@@ -80,6 +99,16 @@ def made_by(service: Service, folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Return what answers of a service are made by: all that decides them besides their input.
 
     folder: of the model. Its hash is that of the files in it.
+
+    >>> import pandas as pd
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> from genrecourse.advice.service import Service
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> h = lambda X: X["income"].to_numpy() / 80
+    >>> service = Service(NearestNeighbour(h, Schema.infer(X)).fit(X))
+    >>> service.save("model")
+    >>> made_by(service, "model")["method"]
+    'NearestNeighbour'
     """
     policy = service.policy
     return {
@@ -96,7 +125,12 @@ def made_by(service: Service, folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def model_hash(folder: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a model folder: of the names and hashes of its files."""
+    """Return the SHA-256 of a model folder: of the names and hashes of its files.
+
+    >>> model_hash("nowhere")
+    Traceback (most recent call last):
+    genrecourse.errors.UserError: cannot read nowhere/model.json: No such file or directory
+    """
     from genrecourse.model.artifact import JSON_NAME, TENSORS_NAME
 
     hashes = {}
@@ -136,8 +170,10 @@ def _rules_of(request: PlanRequest, label: Any) -> dict[str, Any]:
     asks alone, and their own."""
     if request.rules is None:
         return {}
-    own = request.rules.only([label])
-    stated = {"everybody": own.default, **{"own": rules for rules in own.people.values()}}
+    bound = request.rules.only([label])
+    stated = {"everybody": bound.default}
+    if bound.people:  # one entry: a label that came through JSON is text, and only(...) knows it
+        stated["own"] = next(iter(bound.people.values()))
     return {
         who: rules.model_dump(mode="json", exclude_defaults=True) for who, rules in stated.items()
     }
@@ -158,7 +194,11 @@ def _options(request: PlanRequest) -> dict[str, Any]:
 
 
 def request_of(asked: Mapping[str, Any], people: Sequence[Mapping[str, Any]]) -> PlanRequest:
-    """Return the request that an answer was recorded with, for these of its people."""
+    """Return the request that an answer was recorded with, for these of its people.
+
+    >>> request_of({"n": 2}, [{"label": 7, "rules": {"own": {"lock": ["job"]}}}]).rules.people
+    {7: Rules(lock=('job',), ...)}
+    """
     from genrecourse.advice.request import PlanRequest
     from genrecourse.model.artifact import unpack
     from genrecourse.rules.kinds import Rules
@@ -177,7 +217,12 @@ def request_of(asked: Mapping[str, Any], people: Sequence[Mapping[str, Any]]) ->
 
 
 def table_of(people: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return the rows of some people, with the labels and dtypes that they were recorded with."""
+    """Return the rows of some people, with the labels and dtypes that they were recorded with.
+
+    >>> table_of([{"label": 7, "input.age": {"dtype": "int64", "cells": [41]}}])
+       age
+    7   41
+    """
     import pandas as pd
 
     from genrecourse.model.artifact import unpack, unpack_table

@@ -25,8 +25,12 @@ TRIES = 5  # an erasure replaces the second file; whoever reads it meanwhile beg
 Person = tuple[int, int]  # number of the record, place among its people
 
 
-class Damaged(UserError):
-    """A record was changed. `record` is the first that is wrong; None: a file, or what follows."""
+class DamageError(UserError):
+    """A record was changed. `record` is the first that is wrong; None: it is not known which.
+
+    >>> str(DamageError("it is too short", Path("record/chain.jsonl"), 7))
+    'record 7 is damaged (record/chain.jsonl): it is too short; restore it from a copy'
+    """
 
     def __init__(self, what: str, path: Path, record: int | None, line: Line | None = None):
         place = f"{path}, line {line.number:,}, byte {line.byte:,}" if line else str(path)
@@ -39,7 +43,11 @@ class Damaged(UserError):
 
 @dataclass
 class State:
-    """What a whole record holds, up to its last line."""
+    """What a whole record holds, up to its last line.
+
+    >>> State().size, State().root()[:8]
+    (0, 'e3b0c442')
+    """
 
     tree: Tree = field(default_factory=Tree)
     previous: str = FIRST  # leaf hash of the last line
@@ -70,11 +78,22 @@ def check(
     known: Mapping[int, str] | None = None,
     leaves: list[bytes] | None = None,
 ) -> State:
-    """Return what a record holds. Raises `Damaged`, a UserError, if a byte of it was changed.
+    """Return what a record holds. Raises `DamageError`, a UserError, if a byte of it was changed.
 
     deep: compare each personal value with its commitment as well.
     known: roots that were published, by how many lines they cover.
     leaves: a list that the leaf hashes are added to.
+
+    >>> from genrecourse.advice.record import Answer, Record
+    >>> with Record("record", {}) as record:
+    ...     _ = record.append(Answer("a1", "plans", [{"input.age": 41}]))
+    >>> check("record").answers
+    1
+    >>> chain = Path("record/chain.jsonl")
+    >>> _ = chain.write_text(chain.read_text().replace("plans", "plan2"))
+    >>> check("record")
+    Traceback (most recent call last):
+    genrecourse.advice.record.check.DamageError: record 0 is damaged (record/chain.jsonl, ...
     """
     folder = path_of(folder, "the record")
     if not (folder / CHAIN).is_file():
@@ -87,7 +106,7 @@ def check(
                 reading = _Reading(folder, deep, known or {}, found)
                 try:
                     reading.all_of(chain, personal)
-                except Damaged:
+                except DamageError:
                     if os.path.samestat(whole, os.stat(folder / PERSONAL)):
                         raise
                     continue
@@ -121,14 +140,14 @@ class _Reading:
             try:
                 self._follow(line, content, people)
             except (AttributeError, KeyError, TypeError, ValueError) as error:
-                if isinstance(error, Damaged):
+                if isinstance(error, DamageError):
                     raise
                 raise self._damaged("it is no line of this kind of record", line) from None
             self._add(line, content)
         self._settle_erasures()
         missing = [size for size in self.known if size > self.state.size]
         if missing:
-            raise Damaged(
+            raise DamageError(
                 f"it has {counted(self.state.size, 'line')}, but a root of {min(missing):,} is "
                 "known, so lines at the end are missing",
                 self.chain_path,
@@ -154,7 +173,7 @@ class _Reading:
             if self.last is None:
                 raise self._damaged("it is not the first line of a record", line)
             # its own checksum is right, so somebody wrote a new one: here or one line before
-            raise Damaged(
+            raise DamageError(
                 f"record {n:,} was not chained to it, so one of the two was replaced",
                 self.chain_path,
                 n - 1,
@@ -192,7 +211,7 @@ class _Reading:
     def _compare_known(self) -> None:
         size = self.state.size
         if size in self.known and self.known[size] != self.state.root():
-            raise Damaged(
+            raise DamageError(
                 f"the root of its first {counted(size, 'line')} is {self.state.root()}, but "
                 f"{self.known[size]} was known, so a line up to there was replaced",
                 self.chain_path,
@@ -205,7 +224,7 @@ class _Reading:
         state, n, promised = self.state, content["n"], content["people"]
         own = next(people, None)
         if own is None:
-            raise Damaged("its personal values are missing", self.personal_path, n, line=None)
+            raise DamageError("its personal values are missing", self.personal_path, n, line=None)
         held = own.content
         if held is None or held.keys() != {"n", "people"} or held["n"] != n:
             raise self._damaged("its personal values do not fit their checksum", own, personal=True)
@@ -228,7 +247,7 @@ class _Reading:
         state = self.state
         for (n, i), (by, line) in self.gone.items():
             if state.erased.get((n, i)) != by:
-                raise Damaged(
+                raise DamageError(
                     f"the values of person {i} are gone, but no record says that they were erased",
                     self.personal_path,
                     n,
@@ -236,6 +255,6 @@ class _Reading:
                 )
         state.pending = {who: by for who, by in state.erased.items() if who not in self.gone}
 
-    def _damaged(self, what: str, line: Line, *, personal: bool = False) -> Damaged:
+    def _damaged(self, what: str, line: Line, *, personal: bool = False) -> DamageError:
         path = self.personal_path if personal else self.chain_path
-        return Damaged(what, path, self.state.size, line)
+        return DamageError(what, path, self.state.size, line)

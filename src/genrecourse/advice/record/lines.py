@@ -56,7 +56,11 @@ def unsealed(line: bytes) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class Line:
-    """A line as it was read. content: None if it is damaged. is_ended: its last byte is there."""
+    """A line as it was read. content: None if it is damaged. is_ended: its last byte is there.
+
+    >>> Line(1, 0, b'{"n":3,"sha', None, is_ended=False).is_unfinished
+    True
+    """
 
     number: int  # from 1, as editors count
     byte: int  # where it begins
@@ -79,7 +83,13 @@ class Line:
 
 
 def read_lines(file: IO[bytes]) -> Iterator[Line]:
-    """Yield the lines of a file from where it stands, one at a time."""
+    """Yield the lines of a file from where it stands, one at a time.
+
+    >>> from io import BytesIO
+    >>> two = BytesIO(sealed({"n": 3}) + b"\\n" + b"{}\\n")
+    >>> [line.content for line in read_lines(two)]
+    [{'n': 3}, None]
+    """
     byte = file.tell()
     for number, raw in enumerate(iter(file.readline, b""), start=1):
         text = raw.removesuffix(b"\n")

@@ -14,10 +14,20 @@ from collections.abc import Sequence
 
 
 def leaf_hash(line: bytes) -> bytes:
+    """Return the hash of a leaf.
+
+    >>> leaf_hash(b"").hex()[:16]
+    '6e340b9cffb37a98'
+    """
     return hashlib.sha256(b"\x00" + line).digest()
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
+    """Return the hash of a node; its first byte keeps it apart from every leaf.
+
+    >>> node_hash(b"a", b"b") == leaf_hash(b"ab")
+    False
+    """
     return hashlib.sha256(b"\x01" + left + right).digest()
 
 
@@ -57,7 +67,12 @@ class Tree:
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
-    """Return the root of the tree over leaf hashes (MTH in the RFC)."""
+    """Return the root of the tree over leaf hashes (MTH in the RFC).
+
+    >>> a, b, c = map(leaf_hash, (b"a", b"b", b"c"))
+    >>> root([a, b, c]) == node_hash(node_hash(a, b), c)
+    True
+    """
     tree = Tree()
     for leaf in leaves:
         tree.add(leaf)
@@ -73,7 +88,12 @@ def _split(n: int) -> int:
 
 
 def inclusion(leaves: Sequence[bytes], place: int) -> list[bytes]:
-    """Return the proof that the leaf at `place` is in the tree (PATH in the RFC), lowest first."""
+    """Return the proof that the leaf at `place` is in the tree (PATH in the RFC), lowest first.
+
+    >>> a, b, c = map(leaf_hash, (b"a", b"b", b"c"))
+    >>> inclusion([a, b, c], 1) == [a, c]
+    True
+    """
     proof: list[bytes] = []
     start, stop = 0, len(leaves)
     while stop - start > 1:
@@ -114,7 +134,12 @@ def includes(top: bytes, size: int, place: int, leaf: bytes, proof: Sequence[byt
 
 
 def consistency(leaves: Sequence[bytes], earlier: int) -> list[bytes]:
-    """Return the proof that the tree begins with its first `earlier` leaves (PROOF in the RFC)."""
+    """Return the proof that the tree begins with its first `earlier` leaves (PROOF in the RFC).
+
+    >>> a, b, c = map(leaf_hash, (b"a", b"b", b"c"))
+    >>> consistency([a, b, c], 2) == [c]
+    True
+    """
     if not 0 < earlier < len(leaves):
         return []
     proof: list[bytes] = []

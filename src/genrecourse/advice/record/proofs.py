@@ -16,6 +16,10 @@ def root_of_day(state: State, day: str) -> tuple[int, str]:
     """Return the size and the root of a record at the end of a day (UTC, YYYY-MM-DD).
 
     On a day without answers it is that of the day before. The root of today is that of now.
+
+    >>> days = {"2026-11-18": (5, "ab" * 32)}
+    >>> root_of_day(State(days=days, time="2026-11-20T08:00:00Z"), "2026-11-19")[0]
+    5
     """
     try:
         date.fromisoformat(day)
@@ -34,6 +38,13 @@ def inclusion_proof(folder: str | os.PathLike[str], record: int) -> dict[str, An
     """Return a proof that a line is in the tree of the record's root now, as plain data.
 
     `is_included` checks it without the record.
+
+    >>> from genrecourse.advice.record import Answer, Record
+    >>> with Record("record", {}) as record:
+    ...     receipts = [record.append(Answer(name, "plans", [])) for name in ("a1", "a2", "a3")]
+    >>> proof = inclusion_proof("record", 1)
+    >>> proof["hash"] == receipts[1].hash, is_included(proof)
+    (True, True)
     """
     leaves: list[bytes] = []
     check(folder, leaves=leaves)
@@ -52,6 +63,12 @@ def consistency_proof(folder: str | os.PathLike[str], earlier: int) -> dict[str,
     """Return a proof that the record begins with its first `earlier` lines, as plain data.
 
     `is_extension` checks it without the record.
+
+    >>> from genrecourse.advice.record import Answer, Record
+    >>> with Record("longer", {}) as record:
+    ...     receipts = [record.append(Answer(name, "plans", [])) for name in ("a1", "a2", "a3")]
+    >>> is_extension(consistency_proof("longer", 2))
+    True
     """
     leaves: list[bytes] = []
     check(folder, leaves=leaves)
@@ -67,12 +84,23 @@ def consistency_proof(folder: str | os.PathLike[str], earlier: int) -> dict[str,
 
 
 def is_included(proof: Mapping[str, Any]) -> bool:
-    """Return whether a proof shows that the line with this hash is in the tree of this root."""
+    """Return whether a proof shows that the line with this hash is in the tree of this root.
+
+    >>> leaf = "ab" * 32  # the tree of one line is its hash
+    >>> is_included({"record": 0, "hash": leaf, "size": 1, "root": leaf, "proof": []})
+    True
+    """
     leaf, top, *nodes = map(bytes.fromhex, (proof["hash"], proof["root"], *proof["proof"]))
     return includes(top, proof["size"], proof["record"], leaf, nodes)
 
 
 def is_extension(proof: Mapping[str, Any]) -> bool:
-    """Return whether a proof shows that the tree of the root begins with the earlier one."""
+    """Return whether a proof shows that the tree of the root begins with the earlier one.
+
+    >>> top, other = "ab" * 32, "cd" * 32
+    >>> same = {"earlier": 1, "earlier_root": top, "size": 1, "root": top, "proof": []}
+    >>> is_extension(same), is_extension(same | {"earlier_root": other})
+    (True, False)
+    """
     early, top, *nodes = map(bytes.fromhex, (proof["earlier_root"], proof["root"], *proof["proof"]))
     return extends(early, proof["earlier"], top, proof["size"], nodes)

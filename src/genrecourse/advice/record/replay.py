@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genrecourse.advice.record.answers import made_by, request_of, table_of
-from genrecourse.advice.record.check import CHAIN, PERSONAL, Damaged
+from genrecourse.advice.record.check import CHAIN, PERSONAL, DamageError
 from genrecourse.advice.record.commitments import opens
 from genrecourse.advice.record.lines import Line, canonical, read_lines
 from genrecourse.errors import UserError, counted
@@ -26,14 +26,20 @@ if TYPE_CHECKING:
 Computed = Callable[["Service", "pd.DataFrame", "PlanRequest"], Sequence[Any]]
 
 
-def decisions(service: Service, X: pd.DataFrame, _: PlanRequest) -> list[dict[str, Any]]:
-    """Return the decision about each row: whether it is accepted, its score and the cutoff."""
-    h = service.method.classifier_
-    cutoff = float(h.cutoff)
-    return [
-        {"accepted": score > cutoff, "score": score, "cutoff": cutoff}
-        for score in h.score(X).tolist()
-    ]
+def scores(service: Service, X: pd.DataFrame, _: PlanRequest | None = None) -> list[float]:
+    """Return what a decision on each row is made of: its score.
+
+    >>> import pandas as pd
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> from genrecourse.advice.service import Service
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> h = lambda X: X["income"].to_numpy() / 80
+    >>> service = Service(NearestNeighbour(h, Schema.infer(X)).fit(X))
+    >>> scores(service, X.tail(1))
+    [0.9875]
+    """
+    found: list[float] = service.method.classifier_.score(X).tolist()
+    return found
 
 
 def _plans(service: Service, X: pd.DataFrame, request: PlanRequest) -> list[dict[str, Any]]:
@@ -43,7 +49,10 @@ def _plans(service: Service, X: pd.DataFrame, request: PlanRequest) -> list[dict
 ROUNDING = 1e-6  # of a score between 0 and 1 that a network computes with 32 bits
 
 # What an answer of each verb is computed by: one output for each row.
-VERBS: dict[str, Computed] = {"plans": _plans, "decision": decisions}
+VERBS: dict[str, Computed] = {
+    "plans": _plans,
+    **dict.fromkeys(("decision", "predict", "infer"), scores),  # three protocols, one answer
+}
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,11 @@ class Replay:
     rounded: places of the people whose output has the same bytes but for the last digits of some
         numbers, because a model that scores few rows at once rounds otherwise than with many.
     gap: the largest difference between such numbers.
+
+    >>> print(Replay(5, [("code", "1.0", "1.1")], people=3, erased=0, different=[1]))
+    record 5, computed again for 3 people:
+    another answer for 1 of them (counted from 0: 1)
+    code was 1.0, and is 1.1
     """
 
     record: int
@@ -85,7 +99,7 @@ class Replay:
             )
         if self.erased:
             said.append(f"the values of {self.erased:,} more were erased, so nothing is known")
-        said += [f"{name} was {was}, and is {now}" for name, was, now in self.made_by]
+        said += [_in_words(each) for each in self.made_by]
         return "\n".join(said)
 
 
@@ -99,6 +113,22 @@ def replay(
 
     record: its number, counted from 0, as in its receipt. model: the folder of the service's model.
     Raises a UserError if the record is no answer, is damaged, or all its values were erased.
+
+    >>> import pandas as pd
+    >>> from genrecourse import NearestNeighbour, Schema
+    >>> from genrecourse.advice.request import PlanRequest
+    >>> from genrecourse.advice.service import Service
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> h = lambda X: X["income"].to_numpy() / 80
+    >>> service = Service(NearestNeighbour(h, Schema.infer(X)).fit(X))
+    >>> from genrecourse.advice.record import Record
+    >>> from genrecourse.advice.record.answers import plans_answer
+    >>> service.save("model")
+    >>> plans = service.plans(X.head(2), PlanRequest())
+    >>> with Record("answers", made_by(service, "model")) as record:
+    ...     _ = record.append(plans_answer("a1", X.head(2), PlanRequest(), plans))
+    >>> print(replay("answers", 0, service, "model"))
+    record 0: the same answer, byte for byte, for 2 people
     """
     line, held = entry(folder, record)
     whole = [each for each in enumerate(held) if "erased" not in each[1]]
@@ -117,9 +147,13 @@ def replay(
         )
     people = [person["values"] for _, person in whole]
     X = table_of(people)
-    service.schema.check_columns(X, f"record {record:,}")
+    differs = _differences(line["made_by"], made_by(service, model))
     request = request_of(line["asked"], people)
-    outputs = VERBS[verb](service, X[service.schema.columns], request)
+    try:
+        service.schema.check_columns(X, f"record {record:,}")
+        outputs = VERBS[verb](service, X[service.schema.columns], request)
+    except UserError as error:
+        raise UserError("; ".join([f"{error}"] + [_in_words(each) for each in differs])) from None
     gaps = {
         place: _gap(person["values"]["output"], json.loads(canonical(output)))
         for (place, person), output in zip(whole, outputs, strict=True)
@@ -127,7 +161,7 @@ def replay(
     rounded = [place for place, gap in gaps.items() if 0 < gap <= ROUNDING]
     return Replay(
         record,
-        _differences(line["made_by"], made_by(service, model)),
+        differs,
         len(whole),
         len(held) - len(whole),
         [place for place, gap in gaps.items() if gap > ROUNDING],
@@ -156,6 +190,11 @@ def _places(places: Sequence[int]) -> str:
     return f"{len(places):,} of them (counted from 0: {shown})"
 
 
+def _in_words(difference: tuple[str, Any, Any]) -> str:
+    name, was, now = difference
+    return f"{name} was {was}, and is {now}"
+
+
 def _differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     names = [*was, *(name for name in now if name not in was)]
     every = [(name, was.get(name), now.get(name)) for name in names]
@@ -168,6 +207,13 @@ def entry(
     """Return a recorded answer: its line in the chain, and for each person the secret and values.
 
     The values are compared with what the line commits to; `check` compares everything.
+
+    >>> from genrecourse.advice.record import Answer, Record
+    >>> with Record("record", {}) as record:
+    ...     _ = record.append(Answer("a1", "plans", [{"input.age": 41}]))
+    >>> line, people = entry("record", 0)
+    >>> line["request"], people[0]["values"]
+    ('a1', {'input.age': 41})
     """
     folder = path_of(folder, "the record")
     try:
@@ -184,12 +230,12 @@ def entry(
     except OSError as error:
         raise UserError(f"cannot read {error.filename}: {error.strerror}") from None
     if own is None:
-        raise Damaged("its personal values are missing", folder / PERSONAL, record)
+        raise DamageError("its personal values are missing", folder / PERSONAL, record)
     held = _content(own, folder / PERSONAL, record)["people"]
     for i, (person, promised) in enumerate(zip(held, content["people"], strict=True)):
         if "erased" not in person and not opens(person, promised):
             what = f"the values of person {i} are not those that it committed to"
-            raise Damaged(what, folder / PERSONAL, record, own)
+            raise DamageError(what, folder / PERSONAL, record, own)
     return content, list(held)
 
 
@@ -200,5 +246,5 @@ def _first(path: Path, is_it: Callable[[Line], bool]) -> Line | None:
 
 def _content(line: Line, path: Path, record: int) -> dict[str, Any]:
     if line.content is None:
-        raise Damaged("its bytes do not fit its checksum", path, record, line)
+        raise DamageError("its bytes do not fit its checksum", path, record, line)
     return line.content

@@ -4,7 +4,8 @@ An answer is written to the second file (secrets and values), synced, then to th
 (commitments), and synced. A crash in between leaves values without a line in the chain; nobody was
 told that they are kept, and the next start cuts them off.
 
-Threads that wait while another one syncs are written together by the next: one sync for all.
+One thread of the record writes for all: answers that arrive while it syncs are written together
+next, with one sync of each file for all of them.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
 
-from genrecourse.advice.record.answers import Answer
 from genrecourse.advice.record.check import CHAIN, PERSONAL, check
 from genrecourse.advice.record.commitments import commitments, new_secret
 from genrecourse.advice.record.erasing import people_of, without
@@ -27,11 +29,18 @@ from genrecourse.advice.record.merkle import Tree, leaf_hash
 from genrecourse.errors import UserError
 from genrecourse.table.text_files import make_folder, path_of
 
+if TYPE_CHECKING:
+    from genrecourse.advice.record.answers import Answer
+
 LOCK, NEW = "lock", "personal.jsonl.new"  # NEW: the second file while an erasure rewrites it
 
 
 class RecordError(OSError):
-    """Nothing was recorded, so the answer must not be sent. The service answers 503."""
+    """Nothing was recorded, so the answer must not be sent. The service answers 503.
+
+    >>> issubclass(RecordError, UserError)  # nobody who asked made a mistake
+    False
+    """
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,9 @@ class Receipt:
 
     Whoever keeps the receipt can show later that the record still holds this answer. It holds no
     personal value.
+
+    >>> Receipt(0, "a1", "2026-11-19T18:00:00.000000Z", "00" * 32).record
+    0
     """
 
     record: int
@@ -50,14 +62,11 @@ class Receipt:
 
 @dataclass
 class _Waiting:
-    """A line that waits to be written, and what became of it."""
+    """A line that waits to be written, and those who wait for it."""
 
     content: dict[str, Any]  # without n, time and previous
     people: list[dict[str, Any]] | None  # for the second file; None: nothing of this line
-    is_done: bool = False
-    line: dict[str, Any] = field(default_factory=dict)
-    hash: str = ""
-    error: OSError | None = None
+    receipt: Future[Receipt] = field(default_factory=Future)
 
 
 class Record:
@@ -68,11 +77,10 @@ class Record:
     Opening reads the whole chain once. An answer whose writing was cut short is removed. A changed
     byte is a UserError that names the first damaged record.
 
-    >>> import tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> with Record(folder, {"code": "1"}) as record:
+    >>> from genrecourse.advice.record.answers import Answer
+    >>> with Record("record", {"code": "1"}) as record:
     ...     receipt = record.append(Answer("a1", "plans", [{"input.age": 41}]))
-    >>> receipt.record, check(folder).people
+    >>> receipt.record, check("record").people
     (0, 1)
     """
 
@@ -80,9 +88,11 @@ class Record:
         self.folder = path_of(folder, "the record")
         self.made_by = dict(made_by)
         make_folder(self.folder)
-        self._queue: list[_Waiting] = []
-        self._arriving = threading.Lock()  # held for an instant, to join the queue
-        self._writing = threading.Lock()  # held by the thread that writes for all
+        self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()  # None: it was closed
+        self._arriving = threading.Lock()  # so that nothing joins the queue behind the None
+        self._is_open = True
+        self._process = os.getpid()
+        self._writing = threading.Lock()  # held while the files change
         self._erasing = threading.Lock()  # held by the thread that erases
         self._refusal = ""  # why nothing can be written any more
         self._chain = self._personal = -1
@@ -90,8 +100,11 @@ class Record:
         try:
             self._open()
         except BaseException:
-            self.close()
+            self._let_go()
             raise
+        # a daemon: a program that forgets to close ends as if it were killed, which does no harm
+        self._writer = threading.Thread(target=self._write_batches, name="record", daemon=True)
+        self._writer.start()
 
     def __enter__(self) -> Record:
         return self
@@ -121,8 +134,7 @@ class Record:
             "people": promised,
         }
         canonical(content)  # a value that is no JSON fails here, not among the answers of others
-        written = self._write(_Waiting(content, own))
-        return Receipt(written.line["n"], answer.request, written.line["time"], written.hash)
+        return self._write(_Waiting(content, own))
 
     def erase(self, request: str, person: int | None = None) -> int:
         """Erase the values of the people of a request; return how many people were erased.
@@ -132,12 +144,14 @@ class Record:
         Raises UserError if the record has no such request or person.
         """
         with self._erasing, _failing():
+            if not self._is_open:
+                raise OSError("the record is closed")
             who, before = people_of(self.folder / CHAIN, request, person)
             fresh = [each for each in who if each not in before]
             late = [each for each in who if each in self._state.pending]
             if fresh:
                 content = {"kind": "erasure", "request": request, "erased": [[*p] for p in fresh]}
-                by = self._write(_Waiting(content, None)).line["n"]
+                by = self._write(_Waiting(content, None)).record
                 self._state.pending.update(dict.fromkeys(fresh, by))
             if fresh or late:
                 with self._writing:
@@ -146,14 +160,18 @@ class Record:
 
     def close(self) -> None:
         """Let go of the folder, once what waits is written. Closing twice does no harm."""
-        with self._writing:
-            if self._lock < 0:
-                return
-            self._refusal = self._refusal or "it is closed"
-            for handle in (self._chain, self._personal, self._lock):
-                if handle >= 0:
-                    os.close(handle)
-            self._lock = -1
+        with self._arriving:
+            was_open, self._is_open = self._is_open, False
+        if was_open and os.getpid() == self._process:
+            self._queue.put(None)
+            self._writer.join()
+            with self._erasing:  # an erasure that has begun is finished
+                self._let_go()
+
+    def _let_go(self) -> None:
+        for handle in (self._chain, self._personal, self._lock):
+            if handle >= 0:
+                os.close(handle)
 
     @property
     def size(self) -> int:
@@ -204,38 +222,52 @@ class Record:
 
     # ---- writing ------------------------------------------------------------------------------
 
-    def _write(self, mine: _Waiting) -> _Waiting:
-        """Return once the line is on disk, written by this thread or with others by another."""
+    def _write(self, mine: _Waiting) -> Receipt:
+        """Return once the line is on disk."""
         with self._arriving:
-            self._queue.append(mine)
-        with self._writing:
-            if not mine.is_done:
-                with self._arriving:
-                    batch, self._queue = self._queue, []
-                self._write_batch(batch)
-        if mine.error is not None:
-            raise RecordError(str(mine.error)) from mine.error
-        return mine
-
-    def _write_batch(self, batch: Sequence[_Waiting]) -> None:
-        for each in batch:
-            each.is_done = True
+            if not self._is_open:
+                raise RecordError(f"nothing is recorded in {self.folder}: it is closed")
+            if os.getpid() != self._process:
+                raise RecordError(f"nothing is recorded in {self.folder}: another process owns it")
+            self._queue.put(mine)
         try:
-            if self._refusal:
-                raise RecordError(f"nothing is recorded in {self.folder}: {self._refusal}")
-            self._store(batch)
-        except BaseException as error:
-            failed = error if isinstance(error, OSError) else RecordError(repr(error))
-            for each in batch:
-                each.error = failed
-            if not isinstance(error, OSError):
-                raise
+            return mine.receipt.result()
+        except OSError as error:  # raised in the other thread, and perhaps for many at once
+            raise RecordError(str(error)) from error
 
-    def _store(self, batch: Sequence[_Waiting]) -> None:
+    def _write_batches(self) -> None:
+        """Write what waits, all of it at once, until the record is closed."""
+        is_last = False
+        while not is_last:
+            batch, is_last = self._arrived()
+            try:
+                with self._writing:
+                    if self._refusal:
+                        why = f"nothing is recorded in {self.folder}: {self._refusal}"
+                        raise RecordError(why)
+                    receipts = self._store(batch)
+            except BaseException as error:  # whatever it is, those who wait must hear of it
+                for each in batch:
+                    each.receipt.set_exception(error)
+            else:
+                for each, receipt in zip(batch, receipts, strict=True):
+                    each.receipt.set_result(receipt)
+
+    def _arrived(self) -> tuple[list[_Waiting], bool]:
+        """Wait for the next line; return it with all others that wait, and whether it is over."""
+        batch: list[_Waiting] = []
+        while not batch or not self._queue.empty():
+            each = self._queue.get()
+            if each is None:
+                return batch, True
+            batch.append(each)
+        return batch, False
+
+    def _store(self, batch: Sequence[_Waiting]) -> list[Receipt]:
         """Write lines to both files and sync them, or leave both files as they were."""
         state = self._state
         ends = _Ends(state.tree.copy(), state.previous, state.time)
-        chain, personal = ends.lines(batch)
+        chain, personal, receipts = ends.lines(batch)
         try:
             if personal:
                 _write_all(self._personal, personal)
@@ -246,12 +278,10 @@ class Record:
             self._undo()
             why = f"nothing is recorded in {self.folder}: {error.strerror or error}"
             raise RecordError(why) from error
-        except BaseException:  # such as Ctrl-C
-            self._undo()
-            raise
         state.tree, state.previous, state.time = ends.tree, ends.previous, ends.time
         state.personal_bytes += len(personal)
         state.chain_bytes += len(chain)
+        return receipts
 
     def _sync(self, handle: int) -> None:
         try:
@@ -282,21 +312,26 @@ class Record:
         if self._refusal:
             raise OSError(self._refusal)
         path, new = self.folder / PERSONAL, self.folder / NEW
-        try:
+        with contextlib.ExitStack() as opened:
+            opened.callback(_remove, new)  # after the replacement there is none
             places = without(path, new, self._state.pending, self._state.personal_bytes)
+            old = _held(opened, path, os.O_WRONLY | os.O_CLOEXEC)
             handle = _opened(new)
-            old = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-            os.replace(new, path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                new.unlink(missing_ok=True)
-            raise
+            try:
+                os.replace(new, path)
+            except OSError:
+                os.close(handle)
+                raise
+            self._swap(handle)
+            _wipe(old, places)
+        _sync_folder(self.folder)  # if this fails, the erasure is repeated
+        self._state.pending = {}
+
+    def _swap(self, handle: int) -> None:
+        """Append to the new second file from now on."""
         os.close(self._personal)
         self._personal = handle
         self._state.personal_bytes = os.fstat(handle).st_size
-        _wipe(old, places)
-        _sync_folder(self.folder)  # if this fails, the erasure is repeated
-        self._state.pending = {}
 
 
 @contextlib.contextmanager
@@ -317,30 +352,30 @@ class _Ends:
     previous: str
     time: str
 
-    def lines(self, batch: Sequence[_Waiting]) -> tuple[bytes, bytes]:
-        """Return the bytes to add to the chain and to the second file."""
+    def lines(self, batch: Sequence[_Waiting]) -> tuple[bytes, bytes, list[Receipt]]:
+        """Return the bytes to add to the chain and to the second file, and the receipts."""
         chain: list[bytes] = []
         personal: list[bytes] = []
+        receipts: list[Receipt] = []
         for each in batch:
             now = max(_now(), self.time)  # a clock that is set back does not reorder the record
             day = self.time[:10]
             if day and now[:10] > day:
                 root = {"day": day, "size": self.tree.size, "root": self.tree.root().hex()}
-                chain.append(self._next({"kind": "day", **root}, now)[1])
-            each.line, raw = self._next(each.content, now)
-            each.hash = self.previous
-            chain.append(raw)
+                chain.append(self._next({"kind": "day", **root}, now))
+            n = self.tree.size
+            chain.append(self._next(each.content, now))
             if each.people is not None:
-                personal.append(sealed({"n": each.line["n"], "people": each.people}))
-        return _ended(chain), _ended(personal)
+                personal.append(sealed({"n": n, "people": each.people}))
+            receipts.append(Receipt(n, each.content["request"], now, self.previous))
+        return _ended(chain), _ended(personal), receipts
 
-    def _next(self, content: dict[str, Any], now: str) -> tuple[dict[str, Any], bytes]:
-        line = {**content, "n": self.tree.size, "time": now, "previous": self.previous}
-        raw = sealed(line)
+    def _next(self, content: dict[str, Any], now: str) -> bytes:
+        raw = sealed({**content, "n": self.tree.size, "time": now, "previous": self.previous})
         leaf = leaf_hash(raw)
         self.tree.add(leaf)
         self.previous, self.time = leaf.hex(), now
-        return line, raw
+        return raw
 
 
 def _ended(lines: Sequence[bytes]) -> bytes:
@@ -383,6 +418,18 @@ def _opened(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
+def _held(opened: contextlib.ExitStack, path: Path, flags: int) -> int:
+    """Return a handle that is closed with the block."""
+    handle = os.open(path, flags)
+    opened.callback(os.close, handle)
+    return handle
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
 def _write_all(handle: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
@@ -400,11 +447,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _wipe(handle: int, places: Sequence[tuple[int, int]]) -> None:
     """Overwrite the erased lines of the old file, which nobody can open any more by its name."""
-    try:
+    with contextlib.suppress(OSError):  # the new file is without them in any case
         for byte, length in places:
             os.pwrite(handle, b"0" * length, byte)
         os.fsync(handle)
-    except OSError:
-        pass  # the new file is without them in any case
-    finally:
-        os.close(handle)
