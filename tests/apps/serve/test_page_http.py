@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import httpx
+import numpy as np
 import pytest
 
 from genrecourse.advice.service import Service
@@ -101,6 +102,14 @@ def test_an_example_that_is_no_number_is_no_example(client: httpx.Client) -> Non
         assert page.status_code == 200
         assert "no real person" not in page.text
     assert "no real person" in client.get("/?example=7").text
+
+
+def test_the_example_is_no_row_that_the_model_keeps(service: Service) -> None:
+    problem = service.method.problem_
+    kept = problem.read(problem.probe).F
+    for number in range(20):
+        example = problem.read(example_person(problem, number)).F
+        assert not np.isclose(kept, example, atol=1e-9).all(axis=1).any()
 
 
 def test_a_limit_is_taken_back_by_its_button(client: httpx.Client, sent: Fields) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
@@ -192,8 +193,12 @@ def test_the_last_answer_wins(tab: Tab, german: Service, german_url: str) -> Non
     tab.wait_for_timeout(300)
     assert held
     tab.answered(lambda: tab.select_option("#most", "3"))
-    tab.unroute("**/answer")
-    assert tab.cards() == in_words(plan_of(german, rules={"max_changes": 3}))
+    wanted = in_words(plan_of(german, rules={"max_changes": 3}))
+    assert tab.cards() == wanted
+    with suppress(Exception):  # the page may have given it up already
+        held[0].continue_()
+    tab.wait_for_timeout(500)
+    assert tab.cards() == wanted
 
 
 def test_a_service_that_cannot_answer_says_so(tab: Tab, german_url: str) -> None:
