@@ -157,14 +157,14 @@ class PersonForm:
         for j, feature in enumerate(self.schema):
             may = feature.role == "mutable" and feature.name not in rules.lock
             may = may and not (unread is not None and bool(unread[j]))
-            how = how_it_may_change(feature, rules) if may else ""
+            how = _how(feature, rules) if may else ""
             block = method.problem_.encoder.blocks[j]
             self.fields.append(
                 FormField(
                     f"f{j}",
                     feature,
                     may,
-                    "" if how == "freely" else how,
+                    how,
                     _usual(feature, block),
                     is_signed=block.low < 0,
                 )
@@ -288,6 +288,20 @@ def _plainly(value: Any, decimals: int | None) -> str:
     exact = value if isinstance(value, np.floating) else number
     text = str(np.format_float_positional(exact, trim="-"))
     return text if len(text) <= LONGEST else f"{number:.12g}"
+
+
+def _how(feature: Feature, rules: Rules) -> str:
+    """Return how a plan may change a feature, in a few words; empty: freely.
+
+    >>> from genrecourse.table.schema import Feature
+    >>> _how(Feature(name="debt", kind="number", direction="decrease", max_step=5), Rules())
+    'only down, by at most 5'
+    """
+    how = how_it_may_change(feature, rules)
+    for word, said in (("freely", ""), ("increase", "only up"), ("decrease", "only down")):
+        if how.startswith(word):
+            return said + how.removeprefix(word)
+    return how
 
 
 def _usual(feature: Feature, block: Any) -> str:

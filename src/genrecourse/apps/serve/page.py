@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from genrecourse.apps.serve.answers import Answers
 
 HERE = Path(__file__).parent
-PRIVATE = {"Cache-Control": "no-store"}  # what people write about themselves stays in no cache
 FORM = "application/x-www-form-urlencoded"
 FIELDS_EACH = 8  # fields of a form that one feature can have, at most
 
@@ -207,7 +206,7 @@ class Page:
             is_recorded=self.answers.recording is not None,
             **{"reasons": None, **parts},
         )
-        return HTMLResponse(text, status, headers=PRIVATE)
+        return HTMLResponse(text, status)
 
 
 def _bare(plan: Plan) -> Plan:
