@@ -76,10 +76,10 @@ def _shares(operations: list[Any], wanted: int) -> Iterator[tuple[Any, Generatio
     for operation in without:
         for mode in MODES:
             yield operation, mode, few
-    left = max(len(with_body) * 2, wanted - 2 * few * len(without))
+    # an address without a body has one request or few, whatever its share: they come on top
     for operation in with_body:
         for mode in MODES:
-            yield operation, mode, -(-left // (2 * len(with_body)))
+            yield operation, mode, -(-wanted // (2 * len(with_body)))
 
 
 def _fuzz_one(

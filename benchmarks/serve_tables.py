@@ -44,7 +44,8 @@ def serve() -> str:
         [
             *lines,
             "",
-            f"Together, it answers {throughput['ratio']:g} times as many (rounds: {ratios}; aim: 5).",
+            f"Together, it answers {throughput['ratio']:g} times as many (rounds: {ratios}; aim: "
+            "5).",
             "",
             f"Asked {overload['asked a second']:g} times a second, twice what it carried just "
             f"before ({overload['carried before']:g}), it answered "

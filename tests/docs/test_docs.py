@@ -190,7 +190,7 @@ def test_tau_is_explained_beside_temperature() -> None:
 # ---- code blocks ---------------------------------------------------------------------------------
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
-# test_add_a_rule.py applies it to a copy of the package; apps/serve/test_docs_page.py asks a service
+# add_a_rule: test_add_a_rule.py applies it to a copy of the package; serve: test_docs_page.py asks
 RUN_ELSEWHERE = ["add_a_rule.md", "serve.md"]
 FILE_NAME = re.compile(r"# (\w+\.py)\n")  # the first line of a block that is a file
 # what a browser loads by itself from another server; a link that a reader clicks is none of these

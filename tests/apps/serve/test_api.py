@@ -78,6 +78,17 @@ def test_plans_are_checked_again(client: httpx.Client, people: list[Person]) -> 
     assert [each["holds"] for each in answer["plans"]] == [False]
 
 
+def test_reasons_are_the_librarys(
+    client: httpx.Client, service: Service, rejected: pd.DataFrame, people: list[Person]
+) -> None:
+    answer = client.post("/api/v1/reasons", json={"people": people[:2]})
+    assert answer.status_code == 200
+    with scores_by_row():
+        expected = [service.reasons(rejected.head(2), row).to_dict() for row in range(2)]
+    assert answer.json() == {"reasons": json.loads(json.dumps(expected))}
+    error_of(client.post("/api/v1/reasons", json={"people": people[:1] * 11}), 422)
+
+
 def test_the_schema_describes_a_person(client: httpx.Client, service: Service) -> None:
     found = client.get("/api/v1/schema").json()
     assert [each["name"] for each in found["features"]] == service.schema.names

@@ -11,6 +11,9 @@ from typing import Any
 
 import httpx
 
+from genrecourse.advice.record.check import CHAIN
+from genrecourse.advice.record.replay import replay
+from genrecourse.advice.service import Service
 from tests.apps.serve.serving import PATIENCE, command, wait_for
 
 Person = dict[str, Any]
@@ -49,11 +52,9 @@ def _waiting(url: str) -> float:
     return float(line.split()[1])
 
 
-def test_every_answer_is_in_the_record(
-    model_folder: Path, people: list[Person], tmp_path: Path
+def test_every_answer_is_in_the_record_and_can_be_computed_again(
+    model_folder: Path, service: Service, people: list[Person], tmp_path: Path
 ) -> None:
-    from genrecourse.advice.record.check import CHAIN
-
     words = (model_folder, "--record", tmp_path / "record")
     with command(*words, cwd=tmp_path) as (process, url):
         body = {"people": people[:2], "n": 2, "rules": {"lock": ["duration"]}}
@@ -66,6 +67,10 @@ def test_every_answer_is_in_the_record(
         process.wait(PATIENCE)
     chain = (tmp_path / "record" / CHAIN).read_text()
     assert all(each in chain for each in ids)
+    for number in (0, 1):
+        again = replay(tmp_path / "record", number, service, model_folder)
+        assert again.is_same, str(again)
+        assert again.made_by == []
 
 
 def test_it_runs_where_nothing_can_be_written(model_folder: Path, tmp_path: Path) -> None:

@@ -95,10 +95,14 @@ def answer_about(
     return Answer(request_id, verb, personal, asked=_options(request))
 
 
-def made_by(service: Service, folder: str | os.PathLike[str]) -> dict[str, Any]:
+def made_by(
+    service: Service, folder: str | os.PathLike[str], *, by_row: bool = False
+) -> dict[str, Any]:
     """Return what answers of a service are made by: all that decides them besides their input.
 
     folder: of the model. Its hash is that of the files in it.
+    by_row: the answers are computed inside `scores_by_row`, as the web service does, so that
+        replaying them gives the same bytes whoever else asked at the time.
 
     >>> import pandas as pd
     >>> from genrecourse import NearestNeighbour, Schema
@@ -121,6 +125,7 @@ def made_by(service: Service, folder: str | os.PathLike[str]) -> dict[str, Any]:
         "numpy": version("numpy"),
         "torch": version("torch"),
         "machine": platform.machine(),
+        **({"scores": "by row"} if by_row else {}),
     }
 
 

@@ -104,7 +104,7 @@ def _recording(folder: Path | None, service: Service, model: Path) -> Recording 
     from genrecourse.advice.record.writer import Record
     from genrecourse.apps.serve.recording import Recording
 
-    return Recording(Record(folder, made_by(service, model)), answer_about)
+    return Recording(Record(folder, made_by(service, model, by_row=True)), answer_about)
 
 
 def _open_browser(url: str) -> None:
