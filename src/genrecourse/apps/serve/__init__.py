@@ -14,6 +14,14 @@
     platforms.py    KServe, Open Inference Protocol, health
     metrics.py      /metrics
     docs_page.py    /docs: the description of the API as a page
+    page.py         the page: its addresses, and what they answer
+    form.py         the form, made from the schema, and what somebody filled in
+    wishes.py       what somebody asks of plans: locks, ranges, limits, order
+    cards.py        plans as cards, with places on small bars
+    why.py          the card with reasons, apart from plans
+    example.py      somebody who does not exist, to try the page with
+    templates/      HTML of the page; everything put into it is escaped
+    static/         style and script of the page; nothing from outside
 
 Only this package imports fastapi, starlette, uvicorn, jinja2 and prometheus_client.
 """
