@@ -444,8 +444,11 @@ def test_locks_that_other_threads_hold_are_free_in_a_forked_process(genre: Any) 
 # ---- memory -----------------------------------------------------------------------------------
 
 
+SWINGS = 150_000  # bytes by which the memory goes up and down, whatever the number of calls
+
+
 @pytest.mark.filterwarnings("ignore::genrecourse.errors.StillRejected")
-@pytest.mark.parametrize(("kind", "calls"), [("nnr", 1000), ("genre", 60)])
+@pytest.mark.parametrize(("kind", "calls"), [("nnr", 1000), ("genre", 100)])
 def test_many_calls_do_not_grow_memory(kind: str, calls: int) -> None:
     """Every call is about another person, so that everything that is remembered shows."""
     method = fitted(kind)
@@ -468,7 +471,7 @@ def test_many_calls_do_not_grow_memory(kind: str, calls: int) -> None:
         grown = held_after(range(calls // 4, calls // 4 + calls)) - before
     finally:
         tracemalloc.stop()
-    assert grown < 30_000 + 20 * calls, f"{grown:,} bytes in {calls:,} calls"
+    assert grown < SWINGS, f"{grown:,} bytes in {calls:,} calls"
 
 
 def test_tests_of_promises_are_forgotten_when_there_are_many(genre: Any) -> None:
