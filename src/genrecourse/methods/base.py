@@ -309,34 +309,7 @@ class Method(Plannable, BaseEstimator, ABC):
         self.check_ready("save", {})
         if policy is not None:
             policy.check_fitted(self)
-        artifact.write(folder, *self._packed(policy or self.policy_))
-
-    def _packed(self, policy: Policy | None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what a model file holds: plain values, and arrays."""
-        state, arrays = self._state()
-        h, weights = artifact.pack_classifier(self.classifier_)
-        params = pack_params(self.get_params(deep=False))
-        params["schema"] = self.schema is not None
-        given = Classifier.wrap(self.classifier)
-        params["classifier"] = None if self.classifier is None else given.is_fitted
-        meta = {
-            "method": type(self).__name__,
-            "params": params,
-            "schema": artifact.pack_schema(self.schema_),
-            "encoder": artifact.pack_encoder(self.problem_.encoder),
-            "classifier": h,
-            "probe": {
-                "rows": artifact.pack_table(self.problem_.probe),
-                "scores": pack(self._probe_scores),
-            },
-            "state": pack(state),
-            "policy": {} if policy is None else policy.pack(),
-            "voters": dict(self.fit_report_.get("voters", {})),
-        }
-        arrays = {**artifact.under("state", arrays), **artifact.under("classifier", weights)}
-        for name, group in self.planning_.arrays(with_outcomes=self._keeps_outcomes).items():
-            arrays |= artifact.under(name, group)
-        return meta, arrays
+        artifact.write(folder, *_packed(self, policy or self.policy_))
 
     @classmethod
     def restored(
@@ -395,14 +368,14 @@ class Method(Plannable, BaseEstimator, ABC):
         What was learned is stored as in a model file. The parameters, and with them a classifier of
         the user's, are pickled as they are.
         """
-        if not self._is_packable:
+        if not _is_packable(self):
             return dict(vars(self))
         h = self.classifier_
         ours = type(h.model) is MLP and h.encoder is not None
         return {
             "params": self.get_params(deep=False),
             "classifier": None if ours else h,
-            "files": artifact.to_bytes(*self._packed(self.policy_)),
+            "files": artifact.to_bytes(*_packed(self, self.policy_)),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -417,11 +390,6 @@ class Method(Plannable, BaseEstimator, ABC):
         made = type(self).__new__(type(self))
         made.__dict__.update(vars(self))
         return made
-
-    @property
-    def _is_packable(self) -> bool:
-        """Whether there is something learned that a model file can hold."""
-        return self.fitted_ and type(self)._state is not Method._state
 
     # ---- checks ----------------------------------------------------------------------------------
 
@@ -444,6 +412,42 @@ class Method(Plannable, BaseEstimator, ABC):
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
+
+
+# ---- model files and pickles ---------------------------------------------------------------------
+
+
+def _packed(method: Method, policy: Policy | None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return what a model file holds: plain values, and arrays."""
+    state, arrays = method._state()
+    h, weights = artifact.pack_classifier(method.classifier_)
+    params = pack_params(method.get_params(deep=False))
+    params["schema"] = method.schema is not None
+    given = Classifier.wrap(method.classifier)
+    params["classifier"] = None if method.classifier is None else given.is_fitted
+    meta = {
+        "method": type(method).__name__,
+        "params": params,
+        "schema": artifact.pack_schema(method.schema_),
+        "encoder": artifact.pack_encoder(method.problem_.encoder),
+        "classifier": h,
+        "probe": {
+            "rows": artifact.pack_table(method.problem_.probe),
+            "scores": pack(method._probe_scores),
+        },
+        "state": pack(state),
+        "policy": {} if policy is None else policy.pack(),
+        "voters": dict(method.fit_report_.get("voters", {})),
+    }
+    arrays = {**artifact.under("state", arrays), **artifact.under("classifier", weights)}
+    for name, group in method.planning_.arrays(with_outcomes=method._keeps_outcomes).items():
+        arrays |= artifact.under(name, group)
+    return meta, arrays
+
+
+def _is_packable(method: Method) -> bool:
+    """Whether there is something learned that a model file can hold."""
+    return method.fitted_ and type(method)._state is not Method._state
 
 
 # ---- what recourse did ---------------------------------------------------------------------------
