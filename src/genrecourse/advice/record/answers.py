@@ -130,22 +130,19 @@ def made_by(
 
 
 def model_hash(folder: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a model folder: of the names and hashes of its files.
+    """Return the SHA-256 of a model folder: of model.json, which holds that of the arrays.
 
     >>> model_hash("nowhere")
     Traceback (most recent call last):
     genrecourse.errors.UserError: cannot read nowhere/model.json: No such file or directory
     """
-    from genrecourse.model.artifact import JSON_NAME, TENSORS_NAME
+    from genrecourse.model.folder import JSON_NAME
 
-    hashes = {}
-    for name in (JSON_NAME, TENSORS_NAME):
-        try:
-            with open(os.path.join(folder, name), "rb") as file:
-                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise UserError(f"cannot read {error.filename}: {error.strerror}") from None
-    return _hash(canonical(hashes))
+    try:
+        with open(os.path.join(folder, JSON_NAME), "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename}: {error.strerror}") from None
 
 
 def _hash(data: bytes) -> str:

@@ -78,6 +78,7 @@ class ScoreBar:
     @classmethod
     def of(cls, plan: Plan, ends: tuple[float, float]) -> ScoreBar:
         """Return the bar of a plan, or of a decision without one. ends: of the scores."""
+        assert plan.score_before is not None  # the row could be read
         scores = [plan.score_before, plan.cutoff]
         scores += [] if plan.score_after is None else [plan.score_after]
         words = score_words(*scores, language=plan.language)

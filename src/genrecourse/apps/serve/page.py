@@ -174,6 +174,9 @@ class Page:
                 raise
             filled.mistakes.append(Mistake("", _sentence(refusal.message)))
             return filled, None
+        if plan.fault is not None:
+            filled.mistakes.append(Mistake("", plan.reason))
+            return filled, None
         return filled, self._shown(plan, wishes)
 
     async def _why(self, request: Request, filled: Filled) -> WhyCard:
