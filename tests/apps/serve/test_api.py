@@ -112,7 +112,12 @@ def test_a_request_has_the_fields_of_plan_request(client: httpx.Client) -> None:
 
 def test_a_missing_value_is_null(client: httpx.Client, people: list[Person]) -> None:
     person = {**people[0], "age": None}
-    error = error_of(client.post("/api/v1/plans", json={"people": [person]}), 422)
+    asked = {"people": [person, people[0]]}
+    lost, found = client.post("/api/v1/plans", json=asked).json()["plans"]
+    assert lost["status"] == "unreadable"
+    assert "age" in lost["reason"]
+    assert found["status"] == "ok"
+    error = error_of(client.post("/api/v1/plans", json=asked | {"errors": "raise"}), 422)
     assert "age" in error["message"]
 
 

@@ -39,6 +39,8 @@ SAYS = {
     "safety": "from 0, as cheap as possible, to 1, as safe as possible",
     "min_robust": "share of retrained models and of noisy tries that must accept a plan",
     "most_changes": "plans with more changes are shown only if no sturdy plan has fewer",
+    "errors": '"status": a row that cannot be read gets the status unreadable and a reason; '
+    '"raise": such a row refuses the request',
     "sort": "order of each person's plans: time, money, changes or cost; null: the best first",
     "options": "further options of the method, such as n_draws",
     "most_months": "no plan takes longer, by the policy's months",
