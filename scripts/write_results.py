@@ -14,6 +14,7 @@ import re
 import sys
 from pathlib import Path
 
+from benchmarks import growth
 from benchmarks import relation_tables as relations
 from benchmarks import sampling_tables as sampling
 from benchmarks import serve_tables
@@ -181,6 +182,7 @@ def pages() -> dict[Path, str]:
             "found": f"\n{relations.found()}\n",
             "plans": f"\n{relations.plans()}\n",
         },
+        "docs/scale.md": {axis: f"\n{growth.table(axis)}\n" for axis in growth.AXES},
         "docs/serve.md": {
             "limits": f"\n{serve_tables.limits()}\n",
             "serve": f"\n{serve_tables.serve()}\n",
