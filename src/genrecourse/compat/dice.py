@@ -30,6 +30,7 @@ from genrecourse.planning.proposer import Proposer
 from genrecourse.rules.kinds import Rules
 from genrecourse.rules.stated import read_rules
 from genrecourse.table.schema import plain
+from genrecourse.table.validation import validated
 
 if TYPE_CHECKING:
     from genrecourse.rules.stated import PersonalRules
@@ -393,7 +394,9 @@ def rules_of(
     >>> rules.ranges, rules.allowed, rules_of(schema, None, ["income"]).lock
     ({'income': (0.0, 15.0)}, {'job': ('cook',)}, ('job',))
     """
-    return Rules(lock=_locked(schema, features_to_vary), **_permitted(schema, permitted_range))
+    permitted = _permitted(schema, permitted_range)
+    stated = {"lock": _locked(schema, features_to_vary), **permitted}
+    return validated(Rules, stated, "permitted_range")
 
 
 def _permitted(schema: Schema, permitted_range: Any) -> dict[str, Any]:

@@ -336,18 +336,16 @@ class GenReMethod:
             return factuals.copy()
         T = self._table.read(factuals).reset_index(drop=True)
         now = self._target.predicted(T)
-        found, holds = [T[np.isin(now, [])]], np.ones(len(T), dtype=bool)
+        parts, holds = [], np.ones(len(T), dtype=bool)
         asked = np.zeros(len(T), dtype=bool)
         for place, method in self._fitted.items():
             mine = (now != place) & ~asked
             asked |= mine
             if mine.any():
-                rows, fine = self._towards(place, method, T[mine])
-                found.append(rows)
-                holds[mine] = fine
-        found.append(T[~asked])
-        whole = pd.concat([part for part in found if len(part)]).sort_index()
-        out = self._table.write(whole)
+                rows, holds[mine] = self._towards(place, method, T[mine])
+                parts.append(rows)
+        parts += [] if asked.all() else [T[~asked]]
+        out = self._table.write(pd.concat(parts).sort_index())
         out = out.where(np.broadcast_to(holds[:, None], out.shape))
         return out.set_axis(factuals.index)[list(factuals.columns)]
 
