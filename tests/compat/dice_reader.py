@@ -30,7 +30,7 @@ def main(text: str) -> None:
         "version": read.metadata["version"],
         "same_again": again == read,
     }
-    print(json.dumps(seen, default=lambda value: value.item()))
+    sys.stdout.write(json.dumps(seen, default=lambda value: value.item()))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import genrecourse
 from benchmarks.peers import environments
 from genrecourse import GenRe, NearestNeighbour, Plans, Schema, UserError, load_dataset
 from genrecourse.compat.dice import Dice, rules_of
@@ -163,7 +166,7 @@ def test_missing_values_and_one_hot_columns() -> None:
         Plans.from_json(plans.to_json()).to_dice_json()
 
 
-# ---- what people are asked to change --------------------------------------------------------------
+# ---- what people are asked to change ------------------------------------------------------------
 
 
 def test_asked_to_change_counts_people_and_plans(plans: Plans) -> None:
@@ -193,7 +196,7 @@ def test_nobody_is_asked_to_grow_older() -> None:
     assert summary_importance(dice_answers(plans, None, "y")) == {"income": 1.0, "age": 1.0}
 
 
-# ---- the calls ------------------------------------------------------------------------------------
+# ---- the calls ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -380,22 +383,18 @@ def test_no_plan_is_shown_with_its_reason(
     assert f"No counterfactuals found! {found.plans[0].reason}" in capsys.readouterr().out
 
 
-# ---- dice-ml itself -------------------------------------------------------------------------------
+# ---- dice-ml itself -----------------------------------------------------------------------------
 
 
-def run_with_dice(script: Path, *words: str) -> str:
-    python = environments.python_of("dice-ml")
-    done = subprocess.run(
-        [python, "-W", "ignore", script, *words], capture_output=True, text=True, check=False
-    )
+def run_with_dice(script: Path, *words: str, folder: Path = ROOT) -> str:
+    command = [environments.python_of("dice-ml"), "-W", "ignore", script, *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @needs_dice
-def test_the_reader_of_dice_ml_reads_it(
-    plans: Plans, people: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_the_reader_of_dice_ml_reads_it(plans: Plans, people: pd.DataFrame, tmp_path: Path) -> None:
     file = tmp_path / "plans.json"
     file.write_text(plans.to_dice_json(people, outcome_name="credit"), encoding="utf-8")
     seen = json.loads(run_with_dice(Path(__file__).parent / "dice_reader.py", str(file)))
@@ -409,3 +408,24 @@ def test_the_reader_of_dice_ml_reads_it(
     assert seen["local"] == [pytest.approx(answer.importance) for answer in answers]
     assert seen["summary"] == pytest.approx(summary_importance(answers))
     assert (seen["version"], seen["same_again"]) == ("2.0", True)
+
+
+@needs_dice
+def test_the_blocks_for_dice_ml_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of docs/from_dice.md, after ours, whose JSON they read."""
+    page = (ROOT / "docs" / "from_dice.md").read_text(encoding="utf-8")
+    code = re.findall(r"^```(python|text)\n(.*?)^```$", page, re.M | re.S)
+    ours = [text for language, text in code if language == "python"]
+    theirs = [text for language, text in code if language == "text"]
+    assert len(theirs) == 4
+    data = load_dataset("german")
+    table = data.X_train.assign(credit=np.where(data.y_train, "good", "bad"))
+    table.head(400).to_csv(tmp_path / "applicants.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(genrecourse, "GenRe", partial(GenRe, **GenRe._test_params()))
+    names: dict[str, Any] = {}
+    for text in ours:
+        exec(compile(text, "from_dice.md", "exec"), names)
+    script = tmp_path / "theirs.py"
+    script.write_text("\n".join([ours[0], *theirs]), encoding="utf-8")
+    run_with_dice(script, folder=tmp_path)

@@ -178,7 +178,8 @@ def test_without_a_desired_class_everybody_gets_the_other_one(bench: ModuleType)
     before, after, model = answered(bench, data, desired_class=None, people=some)
     found = after.notna().all(axis=1)
     was, becomes = (
-        model.get_prediction(rows[found]).detach().numpy().argmax(axis=1) for rows in (before, after)
+        model.get_prediction(rows[found]).detach().numpy().argmax(axis=1)
+        for rows in (before, after)
     )
     assert set(was) == {0, 1}
     assert (becomes == 1 - was).all()
@@ -198,7 +199,7 @@ def test_three_classes(bench: ModuleType) -> None:
     data = loans(bench)
     rows = data._rows.assign(label=pd.cut(data._rows["income"], [-1, 30, 60, 100], labels=False))
     data = bench.encoded(data.with_rows(rows))
-    before, after, model = answered(bench, data, desired_class=2)
+    _, after, model = answered(bench, data, desired_class=2)
     found = after.notna().all(axis=1)
     assert found.mean() > 0.8
     assert (model.get_prediction(after[found]).detach().numpy().argmax(axis=1) == 2).all()

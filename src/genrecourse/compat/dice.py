@@ -184,9 +184,7 @@ class CounterfactualExplanations:
     def to_json(self) -> str:
         """Return the JSON text of DiCE's format, which `Plans.to_dice_json` describes."""
         answers = [each.answer for each in self.cf_examples_list]
-        return dice_json(
-            answers, self.outcome_name, self.local_importance, self.summary_importance
-        )
+        return dice_json(answers, self.outcome_name, self.local_importance, self.summary_importance)
 
     def visualize_as_dataframe(
         self, display_sparse_df: bool = True, show_only_changes: bool = False
@@ -240,7 +238,7 @@ class Dice:
     def generate_counterfactuals(
         self,
         query_instances: pd.DataFrame,
-        total_CFs: int,  # noqa: N803 - DiCE's name
+        total_CFs: int,
         desired_class: int | str = "opposite",
         *,
         permitted_range: Mapping[str, Sequence[Any]] | None = None,
@@ -274,7 +272,7 @@ class Dice:
         self,
         query_instances: pd.DataFrame | None,
         cf_examples_list: Sequence[CounterfactualExamples] | None = None,
-        total_CFs: int = 10,  # noqa: N803 - DiCE's name
+        total_CFs: int = 10,
         **asked: Any,
     ) -> CounterfactualExplanations:
         """Return plans, and for each person the share of the plans that change each column.
@@ -288,7 +286,7 @@ class Dice:
         self,
         query_instances: pd.DataFrame | None,
         cf_examples_list: Sequence[CounterfactualExamples] | None = None,
-        total_CFs: int = 10,  # noqa: N803 - DiCE's name
+        total_CFs: int = 10,
         local_importance: bool = True,
         **asked: Any,
     ) -> CounterfactualExplanations:

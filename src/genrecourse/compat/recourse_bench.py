@@ -61,7 +61,7 @@ class Columns:
     @classmethod
     def of(cls, train_set: Any, names: list[str]) -> Columns:
         """Read the metadata of the encoded columns, or of the raw ones where nothing is encoded."""
-        parts = []
+        parts: list[dict[str, Any]] = []
         for what in ("type", "mutability", "actionability"):
             found = _attr(train_set, f"encoded_feature_{what}") or {}
             found = {**(_attr(train_set, f"raw_feature_{what}") or {}), **found}
@@ -78,7 +78,9 @@ class Columns:
             there = [name in names for name in columns]
             if any(there) and not all(there):
                 raise UserError(f"the table lacks columns of '{source}': {shown(columns)}")
-        return cls(*parts, {source: cols for source, cols in groups.items() if cols[0] in names})
+        kinds, mutable, actionable = parts
+        there_too = {source: found for source, found in groups.items() if found[0] in names}
+        return cls(kinds, mutable, actionable, there_too)
 
     def rule(self, columns: list[str], name: str) -> tuple[str, str, bool]:
         """Return role, direction, and whether the feature must change."""
@@ -116,7 +118,9 @@ class Table:
 
     >>> X = pd.DataFrame({"job_cat_a": [1.0, 0.0], "job_cat_b": [0.0, 1.0], "age": [30.0, 40.0]})
     >>> same = dict.fromkeys(X.columns, "any")
-    >>> about = Columns({**same, "age": "numerical"}, same, same, {"job": ["job_cat_a", "job_cat_b"]})
+    >>> about = Columns(
+    ...     {**same, "age": "numerical"}, same, same, {"job": ["job_cat_a", "job_cat_b"]}
+    ... )
     >>> [(f.name, f.kind, f.categories) for f in Table(X, about).schema]
     [('job', 'category', ('a', 'b')), ('age', 'number', ())]
     """
@@ -151,7 +155,7 @@ class Table:
         """Return their rows with one column for each thermometer."""
         X = X[self.columns]
         for source, columns in self.thermometers.items():
-            place = X.columns.get_loc(columns[0])
+            place = list(X.columns).index(columns[0])
             level = X[columns].to_numpy(dtype=float).round().sum(axis=1).astype(int) - 1
             X = X.drop(columns=columns)
             X.insert(place, source, level)
@@ -282,7 +286,9 @@ class GenReMethod:
     ):
         where = getattr(target_model, "_device", device)
         if str(where) != str(device):
-            raise UserError(f"the model computes on {where} and the method on {device}; give both one")
+            raise UserError(
+                f"the model computes on {where} and the method on {device}; give both one"
+            )
         self._target_model = target_model
         self._seed = seed
         self._device = device
@@ -338,24 +344,25 @@ class GenReMethod:
         now = self._target.predicted(T)
         parts, holds = [], np.ones(len(T), dtype=bool)
         asked = np.zeros(len(T), dtype=bool)
-        for place, method in self._fitted.items():
+        for place in self._fitted:
             mine = (now != place) & ~asked
             asked |= mine
             if mine.any():
-                rows, holds[mine] = self._towards(place, method, T[mine])
+                rows, holds[mine] = self._towards(place, T[mine])
                 parts.append(rows)
         parts += [] if asked.all() else [T[~asked]]
         out = self._table.write(pd.concat(parts).sort_index())
         out = out.where(np.broadcast_to(holds[:, None], out.shape))
         return out.set_axis(factuals.index)[list(factuals.columns)]
 
-    def _towards(
-        self, place: int, method: GenRe, T: pd.DataFrame
-    ) -> tuple[pd.DataFrame, np.ndarray]:
+    def _towards(self, place: int, T: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
         """Return rows in the class `place`, and which of them hold."""
+        method = self._fitted[place]
         with rejections_expected():
             found = method.recourse(T)
-        holds = method.assess(T, found)["status"].isin(["ok", "already-accepted"]).to_numpy(copy=True)
+        holds = (
+            method.assess(T, found)["status"].isin(["ok", "already-accepted"]).to_numpy(copy=True)
+        )
         for name, sign in self._table.strict.items():
             found, moved = self._moved(place, name, sign, T, found)
             holds &= moved
@@ -369,26 +376,23 @@ class GenReMethod:
         A row in which it stayed gets a value of the training rows: the nearest, or the 2nd, 4th,
         8th nearest, the first with which the model stays with the class.
         """
-        values = self._seen[name][:: int(sign)]
-        before = T[name].to_numpy()
-        found = found.copy()
-        moved = sign * (found[name].to_numpy() - before) > TOLERANCE
+        seen, before = self._seen[name][::sign], T[name].to_numpy()
+        after = found[name].to_numpy(copy=True)
+        moved = sign * (after - before) > TOLERANCE
+        # of those before whom a value lies, the place of the nearest one
+        first = np.array([(sign * (seen - own) > TOLERANCE).argmax() for own in before])
+        able = sign * (seen[-1] - before) > TOLERANCE
         step = 1
-        while not moved.all() and step <= len(values):
-            left = np.flatnonzero(~moved)
-            beyond = [values[sign * (values - before[i]) > TOLERANCE] for i in left]
-            able = [(i, some[step - 1]) for i, some in zip(left, beyond, strict=True) if len(some) >= step]
-            if not able:
+        while step <= len(seen):
+            rows = np.flatnonzero(~moved & able & (first + step - 1 < len(seen)))
+            if len(rows) == 0:
                 break
-            rows = np.array([i for i, _ in able])
-            trial = found.iloc[rows].copy()
-            trial[name] = np.array([value for _, value in able], dtype=found[name].dtype)
-            fine = self._target.score(trial, place) > 0.5
-            column = found.columns.get_loc(name)
-            found.iloc[rows[fine], column] = trial[name].to_numpy()[fine]
+            tried = seen[first[rows] + step - 1]
+            fine = self._target.score(found.iloc[rows].assign(**{name: tried}), place) > 0.5
+            after[rows[fine]] = tried[fine]
             moved[rows[fine]] = True
             step *= 2
-        return found, moved
+        return found.assign(**{name: after}), moved
 
 
 def _labels(target: pd.DataFrame) -> pd.Series:

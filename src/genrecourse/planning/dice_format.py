@@ -89,7 +89,7 @@ def dice_answers(plans: Plans, X: pd.DataFrame | None, outcome_name: str) -> lis
     >>> from genrecourse import NearestNeighbour, Schema
     >>> X = pd.DataFrame({"income": range(80)})
     >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, Schema.infer(X)).fit(X)
-    >>> answer, = dice_answers(method.plans(X.head(1)), None, "outcome")
+    >>> (answer,) = dice_answers(method.plans(X.head(1)), None, "outcome")
     >>> answer.query.values.tolist(), answer.found.values.tolist()
     ([[0, 0]], [[41, 1]])
     """

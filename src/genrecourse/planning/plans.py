@@ -633,7 +633,7 @@ class Plans(Sequence[Plan]):
         return Plans(tuple(updated(plan) for plan in self.plans))
 
     def asked_to_change(self) -> pd.DataFrame:
-        """Return what people are asked to change most: one row per feature, the most frequent first.
+        """Return what people are asked to change: one row per feature, the most frequent first.
 
         `share_of_people` is the share of the people with a plan whose first plan changes the
         feature; `share_of_plans` counts all plans. Both come with their counts. What changes by

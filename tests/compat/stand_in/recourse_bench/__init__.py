@@ -91,7 +91,7 @@ def encoded(raw: Dataset, how: str = "onehot") -> Dataset:
         metadata[f"raw_feature_{what}"] = stated
         metadata[f"encoded_feature_{what}"] = {c: stated[name] for c, name in source.items()}
     if how != "mapping":
-        for name, columns in encoding.items():
+        for columns in encoding.values():
             metadata["encoded_feature_type"] |= dict.fromkeys(columns, "binary")
     return Dataset(pd.concat(parts, axis=1), raw.target_column, **metadata)
 
