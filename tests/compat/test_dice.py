@@ -18,7 +18,12 @@ import genrecourse
 from benchmarks.peers import environments
 from genrecourse import GenRe, NearestNeighbour, Plans, Schema, UserError, load_dataset
 from genrecourse.compat.dice import Dice, rules_of
-from genrecourse.planning.dice_format import dice_answers, summary_importance
+from genrecourse.planning.dice_format import (
+    DiceAnswer,
+    dice_answers,
+    dice_json,
+    summary_importance,
+)
 
 ROOT = Path(__file__).parents[2]
 # dice-ml has an environment of its own, made by `python -m benchmarks.peers.environments`
@@ -124,6 +129,7 @@ def test_the_table_is_needed_only_for_people_without_a_plan(
     served = Plans(tuple(plan for plan in plans if plan.status == "ok"))
     mine = people.loc[[plan.person for plan in served]]
     assert served.to_dice_json() == served.to_dice_json(mine)
+    assert served.to_dice_json(mine.assign(id=7)) == served.to_dice_json()  # plans have no id
     stored = Plans.from_json(served.to_json())
     assert stored.to_dice_json() == served.to_dice_json()
     with pytest.raises(UserError, match=r"has no plan \(no-plan\).*to_dice_json\(X\)"):
@@ -164,6 +170,15 @@ def test_missing_values_and_one_hot_columns() -> None:
     assert json.loads(plans.to_dice_json()) == data
     with pytest.raises(UserError, match="do not say which columns hold 'pet'"):
         Plans.from_json(plans.to_json()).to_dice_json()
+
+
+def test_a_missing_value_is_null_and_may_be_given() -> None:
+    own = pd.DataFrame({"income": pd.array([None], dtype="Int64"), "y": [0]})
+    after = pd.DataFrame({"income": pd.array([None, 5], dtype="Int64"), "y": [1, 1]})
+    answer = DiceAnswer(own, after, "y")
+    assert answer.importance == {"income": 0.5}
+    data = json.loads(dice_json([answer], "y", None, None))
+    assert (data["test_data"], data["cfs_list"]) == ([[[None, 0]]], [[[None, 1], [5, 1]]])
 
 
 # ---- what people are asked to change ------------------------------------------------------------
@@ -282,6 +297,7 @@ def test_limits_know_roles_and_numpy() -> None:
         ({"total_CFs": 1.5}, "total_CFs is 1.5"),
         ({"features_to_vary": []}, "features_to_vary is empty"),
         ({"features_to_vary": "duration"}, "give 'all' or a list"),
+        ({"features_to_vary": None}, "give 'all' or a list"),
         ({"features_to_vary": ["durtion"]}, "did you mean 'duration'"),
         ({"permitted_range": {"durtion": [1, 2]}}, "did you mean 'duration'"),
         ({"permitted_range": {"duration": [1]}}, r"is \[1\]; give \[lowest, highest\]"),

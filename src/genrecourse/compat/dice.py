@@ -422,9 +422,9 @@ def _permitted(schema: Schema, permitted_range: Any) -> dict[str, Any]:
 
 
 def _locked(schema: Schema, features_to_vary: Any) -> tuple[str, ...]:
-    if isinstance(features_to_vary, str):
-        if features_to_vary == "all":
-            return ()
+    if isinstance(features_to_vary, str) and features_to_vary == "all":
+        return ()
+    if not isinstance(features_to_vary, list | tuple | set | np.ndarray | pd.Index):
         raise UserError(
             f"features_to_vary is {shown(features_to_vary)}; give 'all' or a list of features"
         )

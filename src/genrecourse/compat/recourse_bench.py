@@ -307,7 +307,7 @@ class GenReMethod:
         self._table = Table(X, Columns.of(train_set, list(X.columns)))
         self._target = Target(self._target_model, self._table, labels)
         T = self._table.read(X).reset_index(drop=True)
-        self._seen = {name: np.unique(T[name].to_numpy()) for name in self._table.strict}
+        self._seen = {name: np.unique(T[name].dropna().to_numpy()) for name in self._table.strict}
         numbers = labels.map(self._target.places).to_numpy()
         self._fitted = {
             place: self._fit_towards(place, T, numbers == place) for place in self._wanted()
@@ -333,8 +333,9 @@ class GenReMethod:
     def get_counterfactuals(self, factuals: pd.DataFrame) -> pd.DataFrame:
         """Return a row for each row, with the same index and columns.
 
-        The row is NaN if GenRe finds no row that the model puts into the desired class within the
-        rules. A row that is in the desired class already is returned as it is.
+        The answer is that of `GenRe.recourse`, as other methods are compared. It is NaN if the
+        model does not put it into the desired class, or if it breaks a rule. A row that is in the
+        desired class already is returned as it is.
         """
         if not self._is_trained:
             raise UserError("GenReMethod.get_counterfactuals: call fit(train_set) first")
