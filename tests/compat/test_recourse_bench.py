@@ -172,6 +172,42 @@ def test_what_must_move_moves(bench: ModuleType, grade: str) -> None:
         assert found[able].mean() > 0.9
 
 
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"debt": "same-or-increase", "income": "same-or-increase"},  # what would help is forbidden
+        {"income": "decrease", "job": "same"},  # what must move makes it worse
+    ],
+)
+def test_rules_against_the_model(bench: ModuleType, rules: dict[str, str]) -> None:
+    data = bench.encoded(loans(bench, **rules), "onehot")
+    before, after, model = answered(bench, data)
+    found = after.notna().all(axis=1)
+    assert found.any()
+    assert bench.violations(data, before[found], after[found]) == []
+    assert (model.get_prediction(after[found]).detach().numpy().argmax(axis=1) == 1).all()
+
+
+def test_a_move_that_the_model_refuses_is_not_made(bench: ModuleType) -> None:
+    class Steps:
+        def get_prediction(self, X: pd.DataFrame, proba: bool) -> np.ndarray:
+            good = 0.1 + 0.3 * (X["debt"] < 25) + 0.2 * (X["income"] > 20)
+            return np.stack([1 - good, good], axis=1)
+
+    data = loans(bench, income="decrease")
+    data = data.with_rows(data._rows.assign(income=data._rows["income"] % 3 * 10 + 10))
+    method = ours.GenReMethod(Steps(), desired_class=1, **QUICK)
+    method.fit(data)
+    people = data.get().query("debt > 30 and income > 10").head(30)
+    after = method.get_counterfactuals(people)
+    found = after.notna().all(axis=1)
+    assert not found.any()  # below 30 comes 20, and the model wants more than 20
+    more = people.assign(income=40)
+    after = method.get_counterfactuals(more)
+    assert (after["income"].dropna() == 30).all()
+    assert after.notna().all(axis=1).mean() > 0.8
+
+
 def test_without_a_desired_class_everybody_gets_the_other_one(bench: ModuleType) -> None:
     data = bench.encoded(loans(bench))
     some = data.with_rows(data._rows.head(40))
