@@ -88,6 +88,8 @@ def test_it_runs_end_to_end(bench: ModuleType, name: str) -> None:
     model = trained(bench, data)
     people = rejected(model, data, 45)  # three batches, the last one not full
     method = bench.REGISTRY["genre"](target_model=model, seed=3, desired_class=1, **QUICK)
+    assert type(method) is ours.GenReMethod
+    assert issubclass(ours.GenReMethod, bench.MethodObject)
     assert (method._seed, method._device, method._desired_class) == (3, "cpu", 1)
     assert (method._need_grad, method._is_trained) == (False, False)
     with pytest.raises(RuntimeError, match="not trained"):
@@ -241,6 +243,18 @@ def test_three_classes(bench: ModuleType) -> None:
     assert (model.get_prediction(after[found]).detach().numpy().argmax(axis=1) == 2).all()
     with pytest.raises(UserError, match="only with two classes"):
         answered(bench, data, desired_class=None)
+
+
+def test_the_score_is_above_a_half_for_the_most_probable_class() -> None:
+    class Thirds:
+        def get_prediction(self, X: pd.DataFrame, proba: bool) -> np.ndarray:
+            return np.array([[0.40, 0.35, 0.25], [0.35, 0.25, 0.40], [0.0, 1.0, 0.0]])
+
+    X = pd.DataFrame({"income": [1.0, 2.0, 3.0]})
+    about = ours.Columns({"income": "numerical"}, {"income": True}, {"income": "any"}, {})
+    target = ours.Target(Thirds(), ours.Table(X, about), pd.Series([0, 1, 2]))
+    for place in range(3):
+        assert ((target.score(X, place) > 0.5) == (target.predicted(X) == place)).all()
 
 
 def test_raw_columns_and_a_plain_model(bench: ModuleType) -> None:
