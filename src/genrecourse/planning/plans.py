@@ -20,7 +20,9 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError, shown
+from genrecourse.planning.asked import asked_to_change
 from genrecourse.planning.binomial import Share
+from genrecourse.planning.dice_format import dice_answers, dice_json, summary_importance
 from genrecourse.planning.effort import Effort, check_sort, order_of
 from genrecourse.planning.letter import LetterDetails, letter_about
 from genrecourse.planning.placeholders import NO_BREAK
@@ -725,6 +727,15 @@ class Plans(Sequence[Plan]):
         check_sort("Plans.sorted_by", by)
         return Plans(tuple(plan.sorted_by(by) for plan in self.plans))
 
+    def asked_to_change(self) -> pd.DataFrame:
+        """Return what people are asked to change: one row per feature, the most frequent first.
+
+        `share_of_people` is the share of the people with a plan whose first plan changes the
+        feature; `share_of_plans` counts all plans. Both come with their counts. What changes by
+        itself is not counted.
+        """
+        return asked_to_change(self.plans)
+
     # ---- in words and as data -----------------------------------------------------------------
 
     def to_text(self) -> str:
@@ -740,6 +751,19 @@ class Plans(Sequence[Plan]):
     def to_json(self) -> str:
         """Return all plans as JSON text, which `from_json` reads."""
         return _json([plan.to_dict() for plan in self.plans])
+
+    def to_dice_json(self, X: pd.DataFrame | None = None, *, outcome_name: str = "outcome") -> str:
+        """Return all plans as DiCE (dice-ml) writes its counterfactuals, in its version 2.0.
+
+        X: the table that the plans were made for; None: each person has a plan, which contains the
+        row. outcome_name: the name of the outcome, which is 1 if favourable and 0 otherwise.
+
+        The importance of a column is DiCE's: the share of plans in which its value differs. That
+        includes what changes by itself, which `asked_to_change` leaves out.
+        """
+        answers = dice_answers(self, X, outcome_name)
+        local = [answer.importance for answer in answers]
+        return dice_json(answers, outcome_name, local, summary_importance(answers))
 
     @classmethod
     def from_json(
