@@ -14,10 +14,9 @@ import re
 import sys
 from pathlib import Path
 
-from benchmarks import growth
+from benchmarks import growth, serve_tables
 from benchmarks import relation_tables as relations
 from benchmarks import sampling_tables as sampling
-from benchmarks import serve_tables
 from benchmarks.plan_tables import advice, plans, policies, promises, rules
 from paper.blocks import Report
 from paper.records import DATASETS, Results, published

@@ -184,6 +184,15 @@ def test_a_missing_value_is_null_and_may_be_given() -> None:
 # ---- what people are asked to change ------------------------------------------------------------
 
 
+def test_a_row_that_cannot_be_read_has_no_place_in_the_format(
+    german: GenRe, people: pd.DataFrame
+) -> None:
+    some = people.head(2).astype(object)
+    some.iloc[1, 1] = "much"
+    with pytest.raises(UserError, match="cannot be read"):
+        german.plans(some).to_dice_json(some)
+
+
 def test_asked_to_change_counts_people_and_plans(plans: Plans) -> None:
     table = plans.asked_to_change()
     served = [plan for plan in plans if plan.every]

@@ -101,6 +101,11 @@ def dice_answers(plans: Plans, X: pd.DataFrame | None, outcome_name: str) -> lis
         )
     answers, start = [], 0
     for i, plan in enumerate(plans):
+        if plan.score_before is None:
+            raise UserError(
+                f"person {shown(plan.person)} cannot be read, and DiCE's format has no place for "
+                "that; make the plans without this row"
+            )
         own = before.iloc[[i]].assign(**{outcome_name: int(plan.score_before > plan.cutoff)})
         end = start + len(plan.every)
         found = after.iloc[start:end].reset_index(drop=True).assign(**{outcome_name: FAVOURABLE})
