@@ -327,6 +327,7 @@ SPOILT = [
     (DrawsGlobally, "global_random_state"),
     (SeedsGlobally, "global_random_state"),
     (TakesAnything, "bad_tables"),
+    (SizeMatters, "bad_rows"),
     (Crashes, "bad_outcomes"),
     (Obliging, "request"),
     (ChecksTooLate, "request"),
