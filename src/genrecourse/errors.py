@@ -100,6 +100,14 @@ class StillRejected(UserWarning):
     """
 
 
+class RowsUnreadable(UserWarning):
+    """The warning of `recourse` about rows that cannot be read and are returned unchanged.
+
+    >>> issubclass(RowsUnreadable, UserWarning)
+    True
+    """
+
+
 @contextmanager
 def rejections_expected() -> Iterator[None]:
     """Silence `StillRejected`, where code measures itself how many rows h accepts.

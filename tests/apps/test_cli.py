@@ -620,7 +620,9 @@ def test_everybody_accepted_or_nobody_rejected(table: Path, monkeypatch: Any) ->
 def test_a_mistake_in_the_applicants(model: Path, change: Any, expected: str) -> None:
     people = _write(change(loans(10, seed=1)), "people.csv")
     for command in (("plans", "-o", "plans.csv"), ("explain", "--row", 1)):
-        assert expected in sentence(run(command[0], model, people, *command[1:]))
+        said = run(command[0], model, people, *command[1:], "--strict")
+        assert said.exit_code == 2
+        assert expected in said.stderr.splitlines()[-1]
     assert not Path("plans.csv").exists()
 
 

@@ -9,6 +9,7 @@
     summary.py       what a model folder holds, and how each feature may change
     catalogue.py     which methods and data sets there are
     plan_table.py    plans as a table with one line for each plan
+    outputs.py       whether a file or a folder can be written, found out before any work
     output.py        plans and audits as files
     recheck.py       which plans still hold under another model
     record/          every answer in a hash-chained file, on disk before the answer is sent

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -189,19 +188,6 @@ def outcomes(table: pd.DataFrame, target: str) -> pd.Series:
             "with people of both outcomes"
         )
     return y
-
-
-def check_model_folder(folder: Path) -> None:
-    """Refuse, before the learning, a folder that could not be written after it.
-
-    >>> check_model_folder(Path("there/is/no/such/folder"))
-    Traceback (most recent call last):
-    genrecourse.errors.UserError: cannot write there/is/no/such/folder: there is no folder ...
-    """
-    if not folder.absolute().parent.is_dir():
-        raise UserError(f"cannot write {folder}: there is no folder {folder.absolute().parent}")
-    if folder.is_file():
-        raise UserError(f"cannot write {folder}: it is a file; name a folder")
 
 
 # ---- the parts of a task ------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Plans and audits as files, by the ending of the file's name."""
+"""Plans and audits as files, by the ending of the file's name (`outputs` checks it before)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from genrecourse.errors import UserError
-from genrecourse.table.table_files import check_output, write_table
+from genrecourse.table.table_files import write_table
 from genrecourse.table.text_files import write_text
 
 if TYPE_CHECKING:
@@ -17,46 +16,6 @@ if TYPE_CHECKING:
     from genrecourse.auditing import Audit
     from genrecourse.planning.letter_form import Letter
     from genrecourse.planning.plans import Plans
-
-LETTER_ENDINGS = (".html", ".txt")
-MORE_ENDINGS = (".json", ".html")  # besides those of tables
-
-
-def check_plan_file(path: Path) -> None:
-    """Refuse, before any plan is made, a file that could not be written.
-
-    >>> check_plan_file(Path("plans.json"))
-    >>> check_plan_file(Path("plans.docx"))
-    Traceback (most recent call last):
-    genrecourse.errors.UserError: cannot write plans.docx: its name should end in .json, .html, ...
-    """
-    check_output(path, MORE_ENDINGS)
-
-
-def check_audit_file(path: Path) -> None:
-    """Refuse, before the audit, a file that could not be written.
-
-    >>> check_audit_file(Path("audit.html"))
-    >>> check_audit_file(Path("audit.docx"))
-    Traceback (most recent call last):
-    genrecourse.errors.UserError: cannot write audit.docx: its name should end in .html, .json, ...
-    """
-    check_output(path, tuple(reversed(MORE_ENDINGS)))
-
-
-def check_letter_file(path: Path) -> None:
-    """Refuse, before any plan is made, a file that a letter could not be written to.
-
-    >>> check_letter_file(Path("letter.txt"))
-    >>> check_letter_file(Path("letter.docx"))
-    Traceback (most recent call last):
-    genrecourse.errors.UserError: cannot write letter.docx: its name should end in .html or .txt
-    """
-    if path.suffix.lower() not in LETTER_ENDINGS:
-        raise UserError(
-            f"cannot write {path}: its name should end in {' or '.join(LETTER_ENDINGS)}"
-        )
-    check_output(path, LETTER_ENDINGS)
 
 
 def write_letter(path: Path, letter: Letter) -> None:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def plan_table(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """Return one line for each plan, and one for each person without a plan.
 
-    The columns "new ..." hold the features after the plan; they are today's for a person without.
+    The columns "new ..." hold the features after the plan; they are today's for a person without,
+    and empty for a row that cannot be read.
     X: the people that the plans were made for, in the same order.
 
     >>> from genrecourse import NearestNeighbour, Schema
@@ -47,12 +48,23 @@ def plan_table(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             "note": [plan.language("plan.note") if plan.every else "" for _, plan in every],
         }
     )
-    before = pd.DataFrame({feature.name: feature.values(X) for feature in schema})
-    after = before.astype(object).iloc[rows].reset_index(drop=True)
+    after = _today(plans, X, schema).iloc[rows].reset_index(drop=True)
     for line, (_, plan) in enumerate(every):
         for change in (*plan.changes, *plan.consequences):
             after.iat[line, schema.names.index(change.feature.name)] = change.after
     return pd.concat([about, after.infer_objects().add_prefix("new ")], axis=1)
+
+
+def _today(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Return the features of each person, as objects; none of a row that cannot be read."""
+    read = [i for i, plan in enumerate(plans) if plan.fault is None]
+    some = X.iloc[read]
+    found = pd.DataFrame({feature.name: feature.values(some) for feature in schema}).astype(object)
+    if len(read) == len(X):
+        return found
+    empty = pd.DataFrame(None, range(len(X)), found.columns, dtype=object)
+    empty.iloc[read] = found.to_numpy()
+    return empty
 
 
 def _in_words(changes: Iterable[Change]) -> str:

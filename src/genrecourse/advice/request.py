@@ -38,6 +38,8 @@ class PlanRequest:
         plan; a plan below it is shown as fragile, if there is no better one.
     most_changes: plans with more changes are shown only if no sturdy plan has fewer; None: no
         limit.
+    errors: "status": a row that cannot be read gets the status `unreadable` and the reason;
+        "raise": it is a UserError.
     options: further options of the method, by name, such as `lam` or `n_draws` of GenRe.
 
     >>> PlanRequest(n=2, rules={"lock": ["age"]}).keywords()["n"]
@@ -53,6 +55,7 @@ class PlanRequest:
     safety: float | None = None
     min_robust: float = MIN_ROBUST
     most_changes: int | None = MOST_CHANGES
+    errors: str = "status"
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -90,6 +93,7 @@ class PlanRequest:
             "language": self.language,
             "min_robust": self.min_robust,
             "most_changes": self.most_changes,
+            "errors": self.errors,
             **self.options,
         }
         stated: dict[str, Any] = {

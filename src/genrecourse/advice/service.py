@@ -109,15 +109,14 @@ class Service:
         """Return people from a table or its file; rows of a file are numbered from 0.
 
         Columns that the model does not know, such as an id, are left out unless `all_columns`.
+        There may be no rows.
         """
         if isinstance(source, pd.DataFrame):
-            check_table(source)
             X, where = source, "the table"
         else:
-            X, where = (
-                read_table(path_of(source, "the table"), self.schema).reset_index(drop=True),
-                str(source),
-            )
+            path, where = path_of(source, "the table"), str(source)
+            X = read_table(path, self.schema, may_be_empty=True).reset_index(drop=True)
+        check_table(X, may_be_empty=True)
         self.schema.check_columns(X, where)
         return X if all_columns else X[self.schema.columns]
 
@@ -129,6 +128,8 @@ class Service:
 
     def explain(self, X: pd.DataFrame, row: int, request: PlanRequest = AS_FITTED) -> Plan:
         """Return the plan of one row of X, counted from 0; further ones are its alternatives."""
+        if len(X) == 0:
+            raise UserError("the table has no rows, so there is nobody to explain")
         if not 0 <= row < len(X):
             raise UserError(f"the table has the rows 0 to {len(X) - 1}; there is no row {row}")
         if request.rules is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from genrecourse.methods import METHODS
 from genrecourse.reports.console import panel
 from genrecourse.reports.plan_report import score_table, write_report
 from genrecourse.rules.policy import Policy
+from genrecourse.table.text_files import read_text, write_text
 
 NAME = "german"
 POLICY = EMBEDDED / f"{NAME}.toml"
@@ -89,7 +89,7 @@ def run_demo(
             },
             limits=LIMITS,
         )
-        shutil.copyfile(POLICY, folder / "policy.toml")
+        write_text(read_text(POLICY), folder / "policy.toml")
     console.print(_next(path))
 
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, shown
 from genrecourse.table.schema import plain
 
 EVERYONE = "everyone"
@@ -30,6 +31,10 @@ class Group:
 
     where: Where
     members: np.ndarray  # (n,) booleans
+
+    def has(self, row: pd.Series) -> bool:
+        """Return whether a row of the table has the values of the group."""
+        return all(_cell_in_words(row[column]) == value for column, value in self.where)
 
     @property
     def label(self) -> str:
@@ -110,6 +115,14 @@ def _levels(column: pd.Series) -> dict[str, np.ndarray]:
     for value in values:
         found[_in_words(value)] = ~gone & (cells == value)
     return found | ({NOT_GIVEN: gone} if gone.any() else {})
+
+
+def _cell_in_words(cell: Any) -> str:
+    """Return a cell, also one that cannot be read, as the value of a group."""
+    if pd.api.types.is_scalar(cell) and pd.isna(cell):
+        return NOT_GIVEN
+    is_level = isinstance(cell, bool | int | float | str | np.generic)
+    return _in_words(plain(cell)) if is_level else shown(cell)
 
 
 def _in_words(value: object) -> str:

@@ -210,6 +210,7 @@ def _facts(audit: Audit) -> dict[str, str]:
         "method": audit.method,
         "grouped by": ", ".join(audit.columns),
         "no plan": ", ".join(f"{n:,} {code}" for code, n in audit.reasons.items()),
+        "cannot be read": ", ".join(f"{n:,} {code}" for code, n in audit.faults.items()),
         "cannot change": ", ".join(f.label for f in audit.schema if f.role != "mutable"),
         "intervals": f"{audit.n_boot:,} resamples of people, seed {audit.seed}",
         "versions": ", ".join(

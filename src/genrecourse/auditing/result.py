@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
@@ -25,6 +26,9 @@ from genrecourse.auditing.measures import (
 )
 from genrecourse.auditing.resampling import Bootstrap, difference, interval
 from genrecourse.errors import UserError
+from genrecourse.model.settings import ROW_ERRORS, check_values
+from genrecourse.planning.plans import fault_in_words
+from genrecourse.planning.wording import english
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
@@ -109,6 +113,9 @@ class Audit:
     method: str
     absent: dict[str, str] = field(default_factory=dict)  # metric -> why it was not measured
     reasons: dict[str, int] = field(default_factory=dict)  # reason for "no-plan" -> people
+    # group -> its rows that cannot be read and all its rows; empty if every row can be read
+    unreadable: dict[str, tuple[int, int]] = field(default_factory=dict)
+    faults: dict[str, int] = field(default_factory=dict)  # why they cannot be read -> rows
     small: int = 0  # combinations that are not listed, since they have too few people
     learned: bool = False  # whether the people look like the training rows
     level: float = LEVEL
@@ -223,7 +230,25 @@ class Audit:
     @property
     def remarks(self) -> list[str]:
         """Warnings about the audit."""
-        return [LEARNED] if self.learned else []
+        lost = [self._how_many_lost] if self.unreadable else []
+        return [*lost, *([LEARNED] if self.learned else [])]
+
+    @property
+    def _how_many_lost(self) -> str:
+        """How many rows of each group cannot be read, and what that does to the shares."""
+        everyone = self.unreadable[EVERYONE]
+        why = ", ".join(f"{n:,} {code}" for code, n in self.faults.items())
+        groups = "; ".join(
+            f"{label}: {n:,} of {rows:,}"
+            for label, (n, rows) in self.unreadable.items()
+            if label != EVERYONE
+        )
+        return (
+            f"{everyone[0]:,} of {everyone[1]:,} rows cannot be read ({why}), and the model was "
+            f"not asked about them. They count in no number: every share is a share of rows that "
+            f"can be read. By group: {groups}. Where groups lose different shares of their rows, a "
+            "difference between them may come from that alone; correct the rows and audit again."
+        )
 
     @property
     def findings(self) -> list[str]:
@@ -288,6 +313,11 @@ class Audit:
             "remarks": self.remarks,
             "findings": self.findings,
             "no_plan": dict(self.reasons),
+            "unreadable": {
+                label: {"rows": rows, "unreadable": n}
+                for label, (n, rows) in self.unreadable.items()
+            },
+            "faults": dict(self.faults),
             "not_measured": dict(self.absent),
         }
 
@@ -342,6 +372,7 @@ def audit(
     least: int = LEAST,
     n_boot: int = N_BOOT,
     seed: int = 0,
+    errors: str = "status",
     **request: Any,
 ) -> Audit:
     """Audit recourse by group and overall: shares, costs and robustness, with intervals.
@@ -352,6 +383,8 @@ def audit(
     level: the confidence level of the intervals.
     least: numbers about fewer people are hidden.
     n_boot, seed: the number of resamples and the seed of the bootstrap.
+    errors: "status": rows that cannot be read are left out, and counted for each group; "raise":
+        such a row is a UserError.
     request: options of `Method.plans`.
 
     >>> from genrecourse.table.schema import Schema
@@ -365,13 +398,24 @@ def audit(
     """
     groups = [groups] if isinstance(groups, str) else list(dict.fromkeys(groups))
     _check_settings(level, least, n_boot)
+    check_values("audit", {"errors": errors}, {"errors": ROW_ERRORS})
     if len(X) == 0:
         raise UserError("audit: the table has no rows; it needs people to audit")
-    check_groups(X, groups)
     name, schema = type(method).__name__, method.schema_
     absent = [column for column in schema.columns if column not in X.columns]
     if absent:
         raise UserError(f"audit: the table lacks the columns {absent}; it has {list(X.columns)}")
+    whole, read = X, method.problem_.read_each(X[schema.columns], errors)
+    if len(read.rows) == 0:
+        reason = fault_in_words(read.faults[0], english())
+        raise UserError(f"audit: none of {len(X):,} rows can be read (first: {reason})")
+    request = request | {"rules": read.rules(request.get("rules"), X.index)}
+    X = (
+        X.iloc[read.rows].assign(**{str(name): read.X[name] for name in read.X})
+        if read.faults
+        else X
+    )
+    check_groups(X, groups)
     measuring = Measuring(
         method=name,
         problem=method.problem_,
@@ -393,6 +437,8 @@ def audit(
     metrics = [metric_of(metric, schema) for metric in names]
     draws = Bootstrap(values, np.array([metric.is_share for metric in metrics]), n_boot, seed)
     hidden = find_hidden(people, values, least)
+    odd = whole.iloc[list(read.faults)].astype(object)  # so that a row mixes no dtypes
+    lost = [odd.iloc[i] for i in range(len(odd))]
     return Audit(
         numbers=_numbers(people, names, draws, level, hidden),
         differences=_differences(people, names, metrics, draws, level, least, hidden),
@@ -402,6 +448,8 @@ def audit(
         method=name,
         absent=_absent(found),
         reasons=found.reasons,
+        unreadable=_unreadable(people, lost) if lost else {},
+        faults=dict(Counter(fault.code for fault in read.faults.values()).most_common()),
         small=small,
         learned=measuring.learned_from(X[schema.columns]),
         level=level,
@@ -409,6 +457,12 @@ def audit(
         n_boot=n_boot,
         seed=seed,
     )
+
+
+def _unreadable(groups: list[Group], lost: list[pd.Series]) -> dict[str, tuple[int, int]]:
+    """Return how many rows of each group cannot be read, and how many rows it has."""
+    counts = {group.label: sum(group.has(row) for row in lost) for group in groups}
+    return {g.label: (counts[g.label], int(g.members.sum()) + counts[g.label]) for g in groups}
 
 
 def _check_settings(level: float, least: int, n_boot: int) -> None:

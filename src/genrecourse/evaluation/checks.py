@@ -894,12 +894,38 @@ def _check_global_random_state(subject: Subject) -> None:
 
 
 def _check_bad_tables(subject: Subject) -> None:
-    """`recourse` and `fit` raise a UserError for a table that does not fit the schema."""
+    """`fit` raises a UserError for a table that does not fit the schema. `recourse` does if the
+    whole table is wrong, or if bad rows are refused."""
     method, new, y = subject.fitted, subject.new(), subject.example.y
-    for what, spoil in BAD_TABLES.items():
+    for what, spoil in {**BAD_TABLES, **BAD_ROWS, **TOLERATED}.items():
         people, X = spoil(subject.people), spoil(subject.example.X)
-        subject.refuses(partial(method.recourse, people), f"recourse of {what}")
+        if what not in TOLERATED:
+            asked = partial(method.recourse, people, errors="raise")
+            subject.refuses(asked, f"recourse of {what}")
+        if what in BAD_TABLES:
+            subject.refuses(partial(method.recourse, people), f"recourse of {what}")
         subject.refuses(partial(new.fit, X, y.iloc[: len(X)]), f"fit of {what}")
+
+
+def _check_bad_rows(subject: Subject) -> None:
+    """`recourse` returns rows that it cannot read unchanged and the others as without them. It
+    ignores further columns, and an empty table has an empty answer."""
+    people, x_plus = subject.people, subject.x_plus
+    bad = people.assign(id=range(len(people)))
+    for spoil in (_unseen, lambda X: _infinite(X.iloc[::-1]).iloc[::-1]):
+        bad = spoil(bad)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        answer = subject.fitted.recourse(bad)
+        nothing = subject.fitted.recourse(people.iloc[:0])
+    fine = slice(1, len(people) - 1)
+    subject.require_equal(
+        answer[list(people.columns)].iloc[fine], x_plus.iloc[fine], "a bad row changes other rows"
+    )
+    ends = [0, len(people) - 1]
+    subject.require_equal(answer.iloc[ends], bad.iloc[ends], "recourse changes an unreadable row")
+    subject.require_equal(answer[["id"]], bad[["id"]], "recourse changes a column it does not know")
+    subject.require_equal(nothing, people.iloc[:0], "recourse of an empty table is not empty")
 
 
 def _unseen(X: pd.DataFrame) -> pd.DataFrame:
@@ -912,13 +938,18 @@ def _infinite(X: pd.DataFrame) -> pd.DataFrame:
 
 BAD_TABLES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "a table without a column": lambda X: X.drop(columns="debt"),
+    "a numpy array": lambda X: X.to_numpy(),
+}
+# what `fit` refuses, and `recourse` does not
+TOLERATED: dict[str, Callable[[pd.DataFrame], Any]] = {
     "a table with an extra column": lambda X: X.assign(extra=1),
     "an empty table": lambda X: X.iloc[:0],
+}
+BAD_ROWS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "an unseen category": _unseen,
     "an infinite value": _infinite,
     "a missing value in a column without missing values": lambda X: X.assign(years=np.nan),
     "text in a number column": lambda X: X.assign(debt="much"),
-    "a numpy array": lambda X: X.to_numpy(),
 }
 
 
@@ -1046,6 +1077,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
         _check_other_seed,
         _check_global_random_state,
         _check_bad_tables,
+        _check_bad_rows,
         _check_bad_outcomes,
         _check_request,
         _check_one_outcome,

@@ -57,6 +57,7 @@ DRAWN_EACH = 4  # draws that these are chosen from, for each plan asked for
 SOME_DRAWS, SECOND_DRAWS, SECOND_TEMPERATURE = 4, 8, 0.5
 SEARCH_TEMPERATURE = 1.0  # of a search's draws: they should differ
 SCORED = 1024  # rows whose likelihood is computed together
+DRAWN = ("cost", "log_likelihood", "score", "chosen")  # columns of `draws`
 
 
 @dataclass(frozen=True)
@@ -487,10 +488,13 @@ class DensityMethod(VerifiedMethod):
         check_values(self._where("sample"), {"n": n}, {"n": DRAWS})
         people = self.problem_.read(X)
         request = self.problem_.compile(rules_in_force(self.policy_, rules), people)
+        encoder, like = self.problem_.encoder, people.X[[c for c in X.columns if c in people.X]]
+        if len(X) == 0:
+            return long_frame(encoder, like, people.Z, "draw")
         noise = KeyedNoise(self.random_state)
         draws = self._draw(people.F, noise, n, options, request, all_found=False)
-        Z_plus = self.problem_.encoder.from_features(draws.F.reshape(len(X) * n, -1))
-        return long_frame(self.problem_.encoder, X, Z_plus, "draw")
+        Z_plus = encoder.from_features(draws.F.reshape(len(X) * n, -1))
+        return long_frame(encoder, like, Z_plus, "draw")
 
     def draws(
         self,
@@ -521,6 +525,8 @@ class DensityMethod(VerifiedMethod):
         request = problem.compile(rules_in_force(self.policy_, rules), people)
         if request is not None and self.is_distilled_ and temperature is None:
             options["temperature"] = SEARCH_TEMPERATURE  # as `recourse` draws under rules
+        if len(X) == 0:
+            return pd.DataFrame(dict.fromkeys(DRAWN, ()), index=long_index(X, 1, "draw"))
         n, F, Z = self._n_drawn(n, request, effort), people.F, people.Z
         noise = KeyedNoise(self.random_state)
         draws = self._draw(F, noise, n, options, request, all_found=True)
@@ -549,12 +555,12 @@ class DensityMethod(VerifiedMethod):
         """Return log R_theta(x_plus | given), row by row, at temperature 1 under the masks."""
         self.check_ready("log_prob", {"lam": lam})
         problem = self.problem_
-        F, F_plus = problem.encoder.features(given), problem.encoder.features(x_plus)
+        F, F_plus = problem.read(given).F, problem.read(x_plus).F
         if len(F) != len(F_plus):
             raise UserError(
                 f"{self._where('log_prob')}: x_plus has {len(F_plus)} rows, given has {len(F)}"
             )
-        found = self._log_prob(F_plus, F, lam)
+        found = self._log_prob(F_plus, F, lam) if len(F) else np.zeros(0)
         return pd.Series(found, index=given.index, name="log_prob")
 
     def _log_prob(self, F_plus: Array, F: Array, lam: float | None) -> Array:

@@ -18,6 +18,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from genrecourse.errors import (
+    RowsUnreadable,
     StillRejected,
     UserError,
     counted,
@@ -32,6 +33,7 @@ from genrecourse.model.classifier import Classifier, fit_mlp
 from genrecourse.model.settings import (
     ANYTHING,
     NOTHING,
+    ROW_ERRORS,
     SAFETY,
     SEED,
     Allowed,
@@ -42,17 +44,21 @@ from genrecourse.model.settings import (
     check_values,
 )
 from genrecourse.planning.planner import Plannable
+from genrecourse.planning.plans import fault_in_words
 from genrecourse.planning.proposer import PlanningData, Proposals
+from genrecourse.planning.wording import english
 from genrecourse.rules.book import split_by_rules
 from genrecourse.rules.policy import Policy, read_policy, rules_in_force
 from genrecourse.rules.problem import People, Problem, TrainingRows
 from genrecourse.rules.roles import protected_used_by
+from genrecourse.rules.stated import read_rules
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
 from genrecourse.table.noise import KeyedNoise
-from genrecourse.table.schema import Schema
+from genrecourse.table.schema import Schema, plain
 
 if TYPE_CHECKING:
     from genrecourse.rules.book import RuleBook
+    from genrecourse.rules.problem import ReadRows
     from genrecourse.trust.verifier import Verifier
 
 __all__ = [
@@ -200,23 +206,34 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
         return self
 
     def recourse(
-        self, X: pd.DataFrame, *, rules: Any = None, status: bool = False, **options: Any
+        self,
+        X: pd.DataFrame,
+        *,
+        rules: Any = None,
+        status: bool = False,
+        errors: str = "status",
+        **options: Any,
     ) -> pd.DataFrame:
         """Return one row for each row of X, with the same index, columns and dtypes.
 
         People whom h accepts are returned unchanged. The x_plus of the others may be one that h
-        still rejects: a warning counts them. Invalid recourse is never encoded as NaN.
+        still rejects: a warning counts them. Invalid recourse is never encoded as NaN. A row that
+        cannot be read is returned unchanged with a warning, and so is a column that the schema does
+        not know.
 
         rules: come on top of the schema's rules and of the policy in force (GenRe and
-        NearestNeighbour). status: add the column `status` of `assess` instead of the warning.
+        NearestNeighbour). status: add the column `status` of `assess` instead of the warnings.
+        errors: "raise": a row that cannot be read is a UserError.
         options: of this call, for methods that have any (GenRe: `lam`, `temperature`, `sigma`,
         `n_draws`, `safety`); None: as fitted.
         """
         asked = options if rules is None else {**options, "rules": rules}
         self.check_ready("recourse", asked)
-        problem, people = self.problem_, self.problem_.read(X)
+        check_values(self._where("recourse"), {"errors": errors}, {"errors": ROW_ERRORS})
+        problem, read = self.problem_, self.problem_.read_each(X, errors)
         if status:
             _check_room(self._where("recourse"), X)
+        people, rules = read.people, read.rules(rules, X.index)
         compiled = problem.compile(rules_in_force(self.policy_, rules), people)
         Z, Z_plus, rejected = people.Z, people.Z.copy(), np.flatnonzero(people.rejected)
         for places, mine in split_by_rules(compiled, rejected):
@@ -225,23 +242,49 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
             noise = KeyedNoise(self.random_state)
             found = self._recourse(shown_to(self, Z[rows]), noise, **options, **given)
             Z_plus[rows] = problem.legal(Z[rows], found, mine)
-        X_plus = problem.encoder.decode(Z_plus, like=X, F_like=people.F)
+        X_plus = problem.encoder.decode(Z_plus, like=read.X, F_like=people.F)
         if status:
-            column = _assessed(self, people, problem.read(X_plus), compiled)["status"]
-            return X_plus.assign(status=column.to_numpy())
+            assessed = _assessed(self, people, problem.read(X_plus), compiled)
+            column = np.full(len(X), "unreadable", dtype=object)
+            column[read.rows] = assessed["status"].to_numpy()
+            return _in_place(X, read.rows, X_plus).assign(status=column)
+        if read.faults:
+            _warn_of_unreadable(self._where("recourse"), read, X.index)
         _warn_if_rejected(self, Z[rejected], X_plus.iloc[rejected], Z_plus[rejected])
-        return X_plus
+        return _in_place(X, read.rows, X_plus)
 
-    def assess(self, X: pd.DataFrame, X_plus: pd.DataFrame, rules: Any = None) -> pd.DataFrame:
+    def assess(
+        self,
+        X: pd.DataFrame,
+        X_plus: pd.DataFrame,
+        rules: Any = None,
+        *,
+        errors: str = "status",
+    ) -> pd.DataFrame:
         """Return what recourse did for each person: status, scores, cost, number of changes.
 
-        status: `already-accepted`; `ok` if h accepts x_plus and no rule is broken; otherwise
-        `rule-broken`, `not-accepted`, or a reason that the method itself knows.
+        status: `already-accepted`; `ok` if h accepts x_plus and no rule is broken; `unreadable`,
+        with no numbers, if x or x_plus cannot be read; otherwise `rule-broken`, `not-accepted`, or
+        a reason that the method itself knows. errors: "raise": such a row is a UserError.
         """
         self.check_ready("assess", {})
-        before, after = self.problem_.read(X), self.problem_.read(X_plus)
+        where = self._where("assess")
+        check_values(where, {"errors": errors}, {"errors": ROW_ERRORS})
+        read, read_plus = (self.problem_.read_each(each, errors) for each in (X, X_plus))
+        if len(X) != len(X_plus):
+            raise UserError(f"{where}: X has {len(X)} rows but X_plus has {len(X_plus)}")
+        both = np.intersect1d(read.rows, read_plus.rows)
+        before = read.people.take(np.searchsorted(read.rows, both))
+        after = read_plus.people.take(np.searchsorted(read_plus.rows, both))
+        rules = read.rules(rules, X.index)
+        if rules is not None and len(both) < len(read.rows):
+            rules = read_rules(rules).only(before.X.index)
         compiled = self.problem_.compile(rules_in_force(self.policy_, rules), before)
-        return _assessed(self, before, after, compiled)
+        found = _assessed(self, before, after, compiled)
+        if len(both) == len(X):
+            return found
+        found = found.set_axis(both).reindex(np.arange(len(X)))
+        return found.fillna({"status": "unreadable"}).set_axis(X.index)
 
     # ---- model files -----------------------------------------------------------------------------
 
@@ -372,12 +415,50 @@ def _assessed(
     )
 
 
+def _in_place(X: pd.DataFrame, rows: np.ndarray, X_plus: pd.DataFrame) -> pd.DataFrame:
+    """Return the table X with X_plus in these rows; X_plus may lack columns of X."""
+    if len(rows) == len(X):
+        same = len(X_plus.columns) == len(X.columns)
+        return X_plus if same else X.assign(**{str(name): X_plus[name] for name in X_plus})
+    left = np.delete(np.arange(len(X)), rows)
+    back = np.argsort(np.concatenate([rows, left]))
+    whole = {
+        str(name): _joined(X_plus[name], X[name].iloc[left]).iloc[back].set_axis(X.index)
+        for name in X_plus.columns
+    }
+    return X.assign(**whole)
+
+
+def _joined(found: pd.Series, left: pd.Series) -> pd.Series:
+    """Return x_plus of some people and the cells of those who cannot be read, in one dtype."""
+    if left.dtype == object or found.dtype == left.dtype:
+        found = found.astype(left.dtype)
+    else:
+        left = left.astype(found.dtype)  # a value of a plan has made the column wider
+    cells = [found.reset_index(drop=True), left.reset_index(drop=True)]
+    return pd.concat([each for each in cells if len(each)], ignore_index=True)
+
+
 def _check_room(where: str, X: pd.DataFrame) -> None:
     if "status" in X.columns:
         raise UserError(
             f"{where}: the table has a column 'status' of its own; use assess(X, recourse(X)) for "
             "the status"
         )
+
+
+def _warn_of_unreadable(where: str, read: ReadRows, index: pd.Index) -> None:
+    """Warn about rows that are returned as they are because they cannot be read."""
+    row, fault = next(iter(read.faults.items()))
+    many, label = len(read.faults), shown(plain(index[row]))
+    warnings.warn(
+        f"{where}: {many:,} of {counted(len(index), 'row')} cannot be read and "
+        f"{'is' if many == 1 else 'are'} returned unchanged (first: index {label}: "
+        f"{fault_in_words(fault, english())}); recourse(X, status=True) says which these are, "
+        "and recourse(X, errors='raise') refuses such a table",
+        RowsUnreadable,
+        stacklevel=stacklevel_of_caller(),
+    )
 
 
 def _warn_if_rejected(method: Method, Z: Array, X_plus: pd.DataFrame, Z_plus: Array) -> None:
@@ -512,7 +593,8 @@ def long_frame(encoder: TableEncoder, X: pd.DataFrame, Z_plus: Array, name: str)
     """
     k = len(Z_plus) // max(1, len(X))
     like = X.iloc[np.repeat(np.arange(len(X)), k)]
-    table = encoder.decode(Z_plus, like=like)
+    nobody = np.zeros((0, len(encoder.schema))) if len(like) == 0 else None
+    table = encoder.decode(Z_plus, like=like, F_like=nobody)
     table.index = long_index(X, k, name)
     return table
 

@@ -108,7 +108,10 @@ class DiCE(GradientMethod):
         points = np.repeat(Z[:, None, :], k, axis=1)
         if rejected.any():
             points[rejected] = self._points(Z[rejected], KeyedNoise(self.random_state), k)
-        return long_frame(self.problem_.encoder, X, points.reshape(len(X) * k, -1), "choice")
+        X = X[[name for name in X.columns if name in people.X]]
+        return long_frame(
+            self.problem_.encoder, X, points.reshape(len(X) * k, Z.shape[1]), "choice"
+        )
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         return self._points(Z, noise, self.k)[:, 0]

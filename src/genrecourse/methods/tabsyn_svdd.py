@@ -140,7 +140,7 @@ class TabSynSVDD(TabSynMethod):
         """Return whether the row that was drawn for each person had other immutable features."""
         self.check_ready("immutables_broken", {})
         self.check_ready("immutables_broken", {"lam": lam})
-        return pd.Series(self._broken(self.problem_.encoder.features(X), lam), index=X.index)
+        return pd.Series(self._broken(self.problem_.read(X).F, lam), index=X.index)
 
     def _broken(self, F: Array, lam: float | None = None) -> np.ndarray:
         F_plus, fixed = (

@@ -213,6 +213,7 @@ def _listed(words: list[str]) -> str:
 NOTHING = Kind(type(None), "None")
 FLAG = Kind((bool, np.bool_), "True or False")
 AUTO = Choice(("auto",))
+ROW_ERRORS = Choice(("status", "raise"))  # what becomes of a row that cannot be read
 ANYTHING = Kind(object, "anything")  # what another part of the library looks at
 COUNT = Number(1, limits.COUNT, whole=True)
 STEPS = Number(1, limits.STEPS, whole=True)

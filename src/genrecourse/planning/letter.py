@@ -128,6 +128,11 @@ def letter_about(plan: Plan, template: str | os.PathLike[str], details: LetterDe
             f"the model already accepts person {plan.person!r}: there is nothing to change and no "
             "letter to write; choose a person whom it rejects"
         )
+    if plan.fault is not None:
+        raise UserError(
+            f"there is no letter to person {plan.person!r}, since the model was not asked. "
+            f"{plan.reason}"
+        )
     said = [_Said(each, words) for each in plan.every if _round_values(each) is not None]
     name, values = "letter.no_plan", dict[str, str | Items]()
     if said:

@@ -19,6 +19,7 @@ from genrecourse.model.settings import (
     FLAG,
     NOTHING,
     PLANS_EACH,
+    ROW_ERRORS,
     Allowed,
     Number,
     Or,
@@ -43,13 +44,14 @@ from genrecourse.rules.stated import read_rules
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.limits import PLANS_AT_ONCE
 from genrecourse.table.noise import KeyedNoise
+from genrecourse.table.schema import plain
 from genrecourse.trust.refine import fewest
 from genrecourse.trust.retrained import N_RETRAINED
 from genrecourse.trust.score import Scored, expected_score
 
 if TYPE_CHECKING:
     from genrecourse.planning.promised import Promise
-    from genrecourse.rules.problem import People, Problem
+    from genrecourse.rules.problem import People, Problem, ReadRows
 
 FEWEST = 3  # plans whose changes are undone at least, if the fewest changes are asked for
 ASKED: dict[str, Allowed] = {  # what a request may ask for, besides the options of the method
@@ -61,6 +63,7 @@ ASKED: dict[str, Allowed] = {  # what a request may ask for, besides the options
     "most_changes": Or(COUNT, NOTHING),
     "promise": Or(PROMISED, NOTHING),
     "delta": PROMISED,
+    "errors": ROW_ERRORS,
 }
 CHANGE = 0.1  # Score that one change less is worth, if the fewest changes are asked for
 
@@ -90,6 +93,7 @@ class Plannable:
         promise: float | None = None,
         delta: float = DELTA,
         language: str | os.PathLike[str] | Wording = "en",
+        errors: str = "status",
         **options: Any,
     ) -> Plans:
         """Return what would change h's decision on each person, in units and words.
@@ -110,24 +114,23 @@ class Plannable:
         average over the people who get one, with confidence 1 - delta (docs/promise.md); if the
         policy promises more, its share counts.
         language: a language that is shipped, or a file. options: as in `recourse`.
+
+        errors: "status": a row that cannot be read, such as one with an unseen category, gets the
+        status `unreadable` and the reason, and the others get the plans that they would get without
+        it; "raise": such a row is a UserError.
         """
         self.check_ready("plans", options)
         where = f"{type(self).__name__}.plans"
-        given = (n, fewest_changes, min_robust, most_changes, promise, delta)
+        given = (n, fewest_changes, min_robust, most_changes, promise, delta, errors)
         check_values(where, dict(zip(ASKED, given, strict=True)), ASKED)
         wanted = _Wanted(int(n), bool(fewest_changes), float(min_robust), most_changes)
         rows = len(X) if isinstance(X, pd.DataFrame) else 0  # no table: reading it says so
         check_size(where, rows, n, "plans", PLANS_AT_ONCE)
-        asked = _Asked(self, rules, options, wanted)
+        read, words = self.problem_.read_each(X, errors), Wording.of(language)
+        asked = _Asked(self, read.rules(rules, X.index), options, wanted)
         made = asked.promise(promise, delta)
-        checker = asked.checker(self.problem_.read(X))
-        words, standard = Wording.of(language), asked.standard(checker)
-        with asking_once():
-            found = make_plans(checker, asked.candidates(checker), n, words, standard)
-        found = as_worded(checker, found)
-        if made is not None:
-            found = _promised(self, found, made)
-        return with_round_numbers(checker, found)
+        found = asked.plans(read.people, words, made)
+        return _with_unreadable(found, read, X.index, self.problem_.classifier.cutoff, words)
 
     def promise(
         self: Proposer,
@@ -179,6 +182,20 @@ class _Asked:
         asked = options.get("safety")
         self.safety = float(method.safety if asked is None else asked)
         self.where = type(method).__name__
+
+    def plans(self, people: People, words: Wording, made: Promise | None) -> Plans:
+        """Return the plans of people who can be read."""
+        checker = self.checker(people)
+        if len(people.X) == 0:
+            return Plans(())
+        standard = self.standard(checker)
+        with asking_once():
+            candidates = self.candidates(checker)
+            found = make_plans(checker, candidates, self.wanted.n, words, standard)
+        found = as_worded(checker, found)
+        if made is not None:
+            found = _promised(self.method, found, made)
+        return with_round_numbers(checker, found)
 
     def checker(self, people: People) -> PlanChecker:
         book = self.problem.compile(self.rules, people) or self.problem.rules
@@ -414,6 +431,23 @@ def _promised(method: Proposer, plans: Plans, made: Promise) -> Plans:
         return replace(plan, promise=made, alternatives=rest)
 
     return Plans(tuple(kept(plan) if plan.every else plan for plan in plans))
+
+
+def _with_unreadable(
+    found: Plans, read: ReadRows, index: pd.Index, cutoff: float, words: Wording
+) -> Plans:
+    """Return the plans of everybody in the table, from those of the people who could be read."""
+    if not read.faults:
+        return found
+    left, every = iter(found), list[Plan]()
+    for i, label in enumerate(index):
+        fault = read.faults.get(i)
+        if fault is None:
+            every.append(next(left))
+            continue
+        about = (plain(label), "unreadable", None, float(cutoff))
+        every.append(Plan(*about, reason_code=fault.code, fault=fault, language=words))
+    return Plans(tuple(every))
 
 
 def as_worded(checker: PlanChecker, plans: Plans) -> Plans:

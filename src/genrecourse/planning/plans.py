@@ -19,20 +19,22 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pandas as pd
 
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, shown
 from genrecourse.planning.binomial import Share
 from genrecourse.planning.letter import LetterDetails, letter_about
 from genrecourse.planning.placeholders import NO_BREAK
 from genrecourse.planning.promised import Promise
 from genrecourse.planning.round_numbers import RoundNumbers
 from genrecourse.planning.wording import Wording, english, unbroken
+from genrecourse.table.faults import Fault
 from genrecourse.table.schema import Feature, plain
 from genrecourse.table.text_files import from_json
 
 if TYPE_CHECKING:
     from genrecourse.planning.letter_form import Letter
 
-STATUSES = ("ok", "already-accepted", "no-plan")
+STATUSES = ("ok", "already-accepted", "no-plan", "unreadable")
+REASONED = ("no-plan", "unreadable")  # the statuses that have a reason code
 
 # the columns of Plans.to_frame
 NUMBERS = ("score_before", "score_after", "cutoff", "cost", "log_likelihood")
@@ -299,13 +301,14 @@ class Plan:
 
     person: Any  # the row's index label
     status: str  # one of STATUSES
-    score_before: float
+    score_before: float | None  # None: the row cannot be read
     cutoff: float
     changes: tuple[Change, ...] = ()
     score_after: float | None = None
     cost: float | None = None
     log_likelihood: float | None = None
-    reason_code: str = ""  # why the status is "no-plan"
+    reason_code: str = ""  # why the status is "no-plan" or "unreadable"
+    fault: Fault | None = None  # the cell that cannot be read, with "unreadable"
     evidence: Evidence | None = None  # how much was tried before "no-plan"
     blocking_rules: tuple[BlockingRule, ...] = ()  # for the authors of rules
     cheapest: Evidence | None = None  # set if no tried change of one or two features costs less
@@ -325,10 +328,18 @@ class Plan:
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise ValueError(f"the status is '{self.status}'; it must be one of {STATUSES}")
-        if (self.status == "no-plan") != bool(self.reason_code):
+        if (self.status in REASONED) != bool(self.reason_code):
             raise ValueError(
                 f"the status is '{self.status}' and the reason code '{self.reason_code}'; exactly "
-                "the status 'no-plan' needs a reason code"
+                f"the statuses {REASONED} need a reason code"
+            )
+        is_unreadable = self.status == "unreadable"
+        if is_unreadable != (self.fault is not None) or is_unreadable != (
+            self.score_before is None
+        ):
+            raise ValueError(
+                f"the status is '{self.status}'; exactly the status 'unreadable' has a fault and "
+                "no score"
             )
         has_details = any(
             value is not None
@@ -363,6 +374,8 @@ class Plan:
         if self.status == "ok":
             return ""
         code, words = self.reason_code or self.status, self.language
+        if self.fault is not None:
+            return fault_in_words(self.fault, words)
         name = f"reasons.{code}" if f"reasons.{code}" in words else "reasons.other"
         sentence = words(name, code=code)
         if code == "nothing-may-change":  # then there was nothing to try
@@ -386,8 +399,10 @@ class Plan:
 
     @property
     def facts(self) -> str:
-        """The scores, the cost and the likelihood, in one line."""
+        """The scores, the cost and the likelihood, in one line; empty if h was not asked."""
         words = self.language
+        if self.score_before is None:
+            return ""
         if self.score_after is None:
             score, cutoff = score_words(self.score_before, self.cutoff, language=words)
             parts = [words("plan.score", before=score, cutoff=cutoff)]
@@ -446,7 +461,8 @@ class Plan:
         if self.status != "ok":
             lines = [words("plan.line", person=self.person, said=self.reason)]
             lines += [f"  {self.about_rules}"] if self.about_rules else []
-            return "\n".join([*lines, f"  {self.facts}"])
+            lines += [f"  {self.facts}"] if self.facts else []
+            return "\n".join(lines)
         lines = [words("plan.line", person=self.person, said=self.purpose)]
         for plan in self.every:
             if plan is not self:
@@ -462,6 +478,7 @@ class Plan:
             "status": self.status,
             "reason_code": self.reason_code,
             "reason": self.reason,
+            "fault": self.fault.to_dict() if self.fault else None,
             "evidence": self.evidence.to_dict() if self.evidence else None,
             "blocking_rules": [rule.to_dict() for rule in self.blocking_rules_shown],
             "cutoff": self.cutoff,
@@ -593,6 +610,11 @@ class Plans(Sequence[Plan]):
         )
 
     # ---- all plans that are shown -------------------------------------------------------------
+
+    @property
+    def unreadable(self) -> list[Plan]:
+        """The people whose rows cannot be read."""
+        return [plan for plan in self.plans if plan.status == "unreadable"]
 
     @property
     def shown(self) -> list[Plan]:
@@ -745,6 +767,7 @@ def _read_person(data: dict[str, Any], rows: Iterator[Row | None], words: Wordin
             status=data["status"],
             cutoff=data["cutoff"],
             reason_code=data["reason_code"],
+            fault=Fault(**data["fault"]) if data.get("fault") else None,
             language=words,
         )
         for each in (data, *data["alternatives"])
@@ -852,6 +875,36 @@ def in_words(
         return _with_unit(str(value), feature.unit, words)
     number = words.number(_number(float(value), feature.decimals, digits))
     return _with_unit(number, feature.unit, words)
+
+
+def fault_in_words(fault: Fault, language: Wording) -> str:
+    """Return why a row cannot be read: the column, the value seen, and what to do.
+
+    >>> fault_in_words(Fault("not-finite", "income", "inf"), english())
+    'This row cannot be read: income holds inf, which is not finite. Give a finite number.'
+    """
+    name = f"unreadable.{fault.code}"
+    known = name if name in language else "unreadable.other"
+    return language(known, **fault.to_dict())
+
+
+def cell_in_words(feature: Feature, row: pd.Series, plan: Plan) -> str:
+    """Return the value of a person as people write it; as Python writes it if it is none.
+
+    >>> income, language = Feature(name="income", kind="number"), english()
+    >>> fault = Fault("wrong-type", "income", "['much']")
+    >>> plan = Plan("Ada", "unreadable", None, 0.5, reason_code=fault.code, fault=fault)
+    >>> cell_in_words(income, pd.Series({"income": ["much"]}), plan)
+    "['much']"
+    """
+    if plan.fault is None:
+        return in_words(feature, feature.value(row), None, plan.language)
+    if plan.fault.column == feature.name:
+        return plan.fault.value
+    try:
+        return in_words(feature, feature.value(row), None, plan.language)
+    except (TypeError, ValueError, OverflowError):  # a second cell that cannot be read
+        return "; ".join(shown(row[name]) for name in feature.stored_in)
 
 
 def _with_time(change: Change) -> str:

@@ -13,11 +13,11 @@ from rich.text import Text
 
 from genrecourse.evaluation.comparison import rendering
 from genrecourse.evaluation.metrics import METRICS
-from genrecourse.planning.plans import Plan, in_words
+from genrecourse.planning.plans import Plan, cell_in_words
 
 if TYPE_CHECKING:
     from genrecourse.evaluation.comparison.ranking import Standing
-    from genrecourse.table.schema import Feature, Schema
+    from genrecourse.table.schema import Schema
 
 
 def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:
@@ -36,7 +36,7 @@ def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:
     cells = [
         Text.assemble(
             (f"{feature.label}: ", "dim"),
-            (_shown(feature, row, plan), "bold" if feature.name in changed else ""),
+            (cell_in_words(feature, row, plan), "bold" if feature.name in changed else ""),
         )
         for feature in schema
     ]
@@ -45,10 +45,6 @@ def panel(schema: Schema, row: pd.Series, plan: Plan) -> Panel:
         profile.add_row(cells[i], cells[i + half] if i + half < len(cells) else "")
     title = Text(plan.language("panel.person", person=plan.person), style="bold")
     return Panel(Group(profile, Text(), *_plan(plan)), title=title, padding=(1, 2), width=100)
-
-
-def _shown(feature: Feature, row: pd.Series, plan: Plan) -> str:
-    return in_words(feature, feature.value(row), None, plan.language)
 
 
 def _plan(plan: Plan) -> list[Table | Text]:

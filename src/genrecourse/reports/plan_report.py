@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, counted
 from genrecourse.methods.abilities import HasDraws
-from genrecourse.planning.plans import Plan, Plans, in_words
+from genrecourse.planning.plans import Plan, Plans, cell_in_words
 from genrecourse.planning.wording import Wording, english
 from genrecourse.reports import plots
 from genrecourse.reports.html import bullets, document, header, notes, picture, section, table
 from genrecourse.rules.kinds import Rules
 from genrecourse.rules.stated import PersonalRules, read_rules
+from genrecourse.table.reading import known_columns
 from genrecourse.table.text_files import make_folder, path_of, write_text
 
 if TYPE_CHECKING:
@@ -90,9 +91,11 @@ def report_html(
     """
     words = Wording.of(language)
     title = title or words("report.title")
+    people = known_columns(method.schema_, people)
     if plans is None:
         plans = method.plans(people, language=words, **request)
-    people, plans = _turned_down(people, plans)
+    unreadable = plans.unreadable
+    people, plans = _turned_down(method.problem_.read_each(people).X, plans)
     about = _AboutMethod(
         name=type(method).__name__,
         problem=method.problem_,
@@ -109,6 +112,7 @@ def report_html(
     parts = [
         _head(title, plans, words),
         about.few(people, plans[:shown]),
+        _unreadable(unreadable, words),
         _asked_most(method.schema_, plans, words),
         _all(plans, words),
         "" if scores is None else _scores(scores, scores_note, words),
@@ -120,15 +124,24 @@ def report_html(
 
 
 def _turned_down(people: pd.DataFrame, plans: Plans) -> tuple[pd.DataFrame, Plans]:
-    asking = [plan.status != "already-accepted" for plan in plans]
+    """Return the people whom h rejects and their plans. people: those who can be read."""
+    read = [plan for plan in plans if plan.fault is None]
+    asking = [plan.status != "already-accepted" for plan in read]
     if not any(asking):
-        raise UserError(
-            f"the model accepts all {len(people):,} people; a report needs people whom the model "
-            "turns down"
-        )
+        raise UserError(f"{_nobody(plans)}; a report needs people whom the model turns down")
     return people[asking], Plans(
-        tuple(plan for plan, asks in zip(plans, asking, strict=True) if asks)
+        tuple(plan for plan, asks in zip(read, asking, strict=True) if asks)
     )
+
+
+def _nobody(plans: Plans) -> str:
+    """Return why there is nobody whom the model turns down."""
+    lost, n = plans.unreadable, len(plans)
+    accepted = f"the model accepts all {n - len(lost):,} people"
+    if not lost:
+        return accepted if n else "the table has no people"
+    first = f"{len(lost):,} of {counted(n, 'row')} cannot be read (first: {lost[0].reason})"
+    return first if len(lost) == n else f"{first}, and {accepted} in the others"
 
 
 # ---- the sections about the method ----------------------------------------------------------
@@ -308,7 +321,7 @@ def _profile(schema: Schema, row: pd.Series, plan: Plan, locked: set[str]) -> st
         mark = ' class="changed"' if feature.name in changed else ""
         moves = _how_it_moves(feature, locked)
         badge = f" <i>{escape(words(f'report.{moves}'))}</i>" if moves else ""
-        value = escape(in_words(feature, feature.value(row), None, words))
+        value = escape(cell_in_words(feature, row, plan))
         cells.append(f"<div{mark}><dt>{escape(feature.label)}{badge}</dt><dd>{value}</dd></div>")
     return f'<h4>{escape(words("report.today"))}</h4><dl class="profile">{"".join(cells)}</dl>'
 
@@ -338,6 +351,16 @@ def _asked_most(schema: Schema, plans: Plans, words: Wording) -> str:
             (4.4, 0.36 * rows + 0.3),
         ),
     )
+
+
+def _unreadable(plans: list[Plan], words: Wording) -> str:
+    """Return the section about rows that cannot be read; empty if there is none."""
+    if not plans:
+        return ""
+    heads = [words("report.person_head"), words("report.unreadable_head")]
+    rows = [[str(plan.person), plan.reason] for plan in plans]
+    title = words("report.unreadable", n=_count(len(plans), words))
+    return section(title, table(heads, rows, "all"), lead=words("report.unreadable_note"))
 
 
 def _all(plans: Plans, words: Wording) -> str:

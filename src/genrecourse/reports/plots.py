@@ -91,6 +91,7 @@ def before_after(ax: Axes, plan: Plan, score_range: tuple[float, float]) -> None
     >>> "income" in svg(lambda ax: before_after(ax, plan, (0.0, 1.0)))
     True
     """
+    assert plan.score_before is not None
     assert plan.score_after is not None
     words = plan.language
     score, after, cutoff = score_words(

@@ -7,7 +7,7 @@ A function takes the problem, or the few parts it needs, and never a method.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -21,11 +21,14 @@ from genrecourse.errors import UserError
 from genrecourse.rules.book import RuleBook
 from genrecourse.rules.requests import request_book
 from genrecourse.rules.roles import ProtectedMask
+from genrecourse.rules.stated import read_rules
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
+from genrecourse.table.reading import faults_in, known_columns, settled
 
 if TYPE_CHECKING:
     from genrecourse.model.classifier import Classifier
+    from genrecourse.table.faults import Fault
     from genrecourse.table.schema import Schema
 
 
@@ -92,13 +95,51 @@ class People:
 
     @cached_property
     def score(self) -> Array:
-        """(n,) h's scores."""
+        """(n,) h's scores; h is not asked about nobody."""
+        if len(self.X) == 0:
+            return np.zeros(0)
         return self.problem.classifier.score_rows(self.X, self.Z, self.problem.encoder)
+
+    def take(self, rows: np.ndarray) -> People:
+        """Return some of the people."""
+        if len(rows) == len(self.X):
+            return self
+        return People(self.X.iloc[rows], self.F[rows], self.Z[rows], self.problem)
 
     @property
     def rejected(self) -> np.ndarray:
         """(n,) booleans: True if h rejects the person."""
         return np.asarray(self.score <= self.problem.classifier.cutoff)
+
+
+@dataclass(frozen=True)
+class ReadRows:
+    """The rows of a table that can be read, and why the others cannot.
+
+    >>> from genrecourse.evaluation.example_tables import example_rows
+    >>> problem, rows = example_rows()
+    >>> X = problem.probe.head(3).astype(object)
+    >>> X.iloc[1, 0] = "much"
+    >>> found = problem.read_each(X)
+    >>> found.rows, found.faults[1].value
+    (array([0, 2]), "'much'")
+    """
+
+    people: People
+    X: pd.DataFrame  # their rows, with the columns in the order of the table
+    rows: np.ndarray  # (n,) their places in the table
+    faults: Mapping[int, Fault]  # by the place of the other rows
+
+    def rules(self, rules: Any, index: pd.Index) -> Any:
+        """Return the rules of a request without those of people who cannot be read.
+
+        index: of the whole table. Rules for a person who is not in it raise a UserError.
+        """
+        if rules is None or not self.faults:
+            return rules
+        stated = read_rules(rules)
+        stated.by_row(index)
+        return stated.only(self.X.index)
 
 
 @dataclass(frozen=True)
@@ -147,8 +188,30 @@ class Problem:
     # ---- tables ---------------------------------------------------------------------------------
 
     def read(self, X: pd.DataFrame) -> People:
-        """Return the people of X. Raises UserError if X does not fit the schema."""
-        self.encoder.check(X)
+        """Return the people of X. Raises UserError if a row does not fit the schema.
+
+        Columns that the schema does not know are ignored with a warning. X may have no rows.
+        """
+        return self._people(known_columns(self.schema, X))
+
+    def read_each(self, X: pd.DataFrame, errors: str = "status") -> ReadRows:
+        """Return the people of X who can be read, and why the others cannot.
+
+        errors: "raise": a row that cannot be read raises a UserError, as in `read`.
+        """
+        known = known_columns(self.schema, X)
+        everybody = np.arange(len(X))
+        try:
+            return ReadRows(self._people(known), known, everybody, {})
+        except UserError:
+            if errors == "raise":
+                raise
+        faults = faults_in(self.schema, known)
+        rows = np.delete(everybody, list(faults))
+        fine = settled(self.schema, known.iloc[rows], self.like)
+        return ReadRows(self._people(fine), fine, rows, faults)
+
+    def _people(self, X: pd.DataFrame) -> People:
         X = X[self.schema.columns]
         F = self.encoder.features(X, is_checked=True)
         return People(X, F, self.encoder.from_features(F), self)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, shown
 from genrecourse.table.quantiles import Quantiles
 from genrecourse.table.schema import Feature, Schema, check_finite, check_table, plain
 
@@ -137,10 +137,10 @@ class TableEncoder:
     # ---- every table is checked here ----------------------------------------------------------
 
     def check(self, X: pd.DataFrame) -> None:
-        """Raise UserError with one sentence if the table does not fit the schema."""
+        """Raise UserError with one sentence if the table does not fit the schema, or is empty."""
         self._check_layout(X)
         for feature in self.schema:
-            _read_column(feature, feature.values(X))
+            read_column(feature, feature.values(X))
 
     def _check_layout(self, X: pd.DataFrame) -> None:
         """Raise UserError if X is no table, or has other columns than the schema."""
@@ -168,7 +168,7 @@ class TableEncoder:
         F = np.empty((len(X), len(self.schema)))
         for j, (feature, block) in enumerate(zip(self.schema, self.blocks, strict=True)):
             column = feature.values(X)
-            F[:, j] = _read_column(feature, column)
+            F[:, j] = read_column(feature, column)
             if not feature.is_category:
                 F[:, j] = (
                     _as_meant(feature, block, column.dtype, F[:, j]) - block.low
@@ -331,11 +331,15 @@ def _make_block(feature: Feature, column: pd.Series, start: int) -> Block:
     )
 
 
-def _read_column(feature: Feature, column: pd.Series) -> Array:
+def read_column(feature: Feature, column: pd.Series) -> Array:
     """Return the cells of a column: numbers, or the indices of levels; NaN if missing.
 
     Raises UserError if the column does not fit the feature. pandas takes about a millisecond for
     each of its checks, so columns that are plainly right are read without them.
+
+    >>> job = Feature(name="job", kind="category", categories=("cook", "nurse"))
+    >>> read_column(job, pd.Series(["nurse", "cook"]))
+    array([1., 0.])
     """
     found = _few_levels(feature, column) if feature.is_category else _plain_numbers(column)
     if found is not None and (feature.missing or not np.isnan(found).any()):
@@ -350,10 +354,10 @@ def _few_levels(feature: Feature, column: pd.Series) -> Array | None:
     """Return the indices of the levels of a short column, or None if a cell is anything else."""
     if len(column) > FEW_CELLS:
         return None
-    known = {(_kind(level), level): float(k) for k, level in enumerate(feature.categories)}
+    known = {(kind_of_level(level), level): float(k) for k, level in enumerate(feature.categories)}
     try:
-        return np.array([known[_kind(v), v] for v in column.tolist()])
-    except (KeyError, TypeError):  # missing, unknown, or not hashable
+        return np.array([known[kind_of_level(v), v] for v in column.tolist()])
+    except Exception:  # missing, unknown, or an object that cannot be hashed or compared
         return None
 
 
@@ -382,9 +386,9 @@ def _check_column(feature: Feature, column: pd.Series) -> None:
             return  # the dtype of a column without values says nothing
         present = column.dropna()
         odd = present[[not _reads_as_number(value) for value in present]]
-        seen, then = f"first value: {plain(present.iloc[0])!r}", "convert it to numbers"
+        seen, then = f"first value: {shown(plain(present.iloc[0]))}", "convert it to numbers"
         if len(odd):
-            seen = f"first: index {plain(odd.index[0])!r} has {plain(odd.iloc[0])!r}"
+            seen = f"first: index {plain(odd.index[0])!r} has {shown(plain(odd.iloc[0]))}"
             then = "convert such cells to numbers"
         raise UserError(
             f"column '{feature.name}' should hold numbers but has dtype {column.dtype} ({seen}); "
@@ -396,7 +400,7 @@ def _check_column(feature: Feature, column: pd.Series) -> None:
 def _reads_as_number(value: Any) -> bool:
     try:
         float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 
@@ -415,29 +419,62 @@ def _as_meant(feature: Feature, block: Block, dtype: Any, raw: Array) -> Array:
 def _level_index(feature: Feature, column: pd.Series) -> Array:
     """Return the index of each cell's level in the schema's categories; NaN if missing."""
     try:
-        codes, uniques = pd.factorize(column)
-    except TypeError as error:  # lists and other values that cannot be hashed
+        codes, uniques = _factorized(feature, column)
+    except Exception as error:  # lists and other objects that cannot be hashed or compared
         raise UserError(
             f"column '{feature.name}' holds values that are not among its categories "
             f"{list(feature.categories)}: {error}"
         ) from None
-    known = {(_kind(level), level): float(k) for k, level in enumerate(feature.categories)}
+    known = {(kind_of_level(level), level): float(k) for k, level in enumerate(feature.categories)}
     places = np.empty(len(uniques) + 1)
     places[-1] = np.nan  # factorize gives -1 to a missing cell
     for i, value in enumerate(map(plain, uniques)):
-        place = known.get((_kind(value), value))
+        place = known.get((kind_of_level(value), value))
         if place is None:
             row = column.index[int((codes == i).argmax())]
             raise UserError(
-                f"column '{feature.name}' holds {value!r} (first: index {row!r}), which is not "
-                f"among its categories {list(feature.categories)}"
+                f"column '{feature.name}' holds {shown(value)} (first: index {row!r}), which is "
+                f"not among its categories {list(feature.categories)}"
             )
         places[i] = place
     return places[codes]
 
 
-def _kind(value: object) -> str:
-    """Return "bool", "number" or "text". True == 1 in Python, but they are different levels."""
+def _factorized(feature: Feature, column: pd.Series) -> tuple[np.ndarray, Any]:
+    """Return the number of each cell's value (missing: -1) and the values.
+
+    1 is not True, except among levels of several kinds, where `infer` takes them for one.
+    """
+    if mixes_kinds(feature):
+        return pd.factorize(column)
+    gone, cells = column.isna().to_numpy(), column.tolist() if column.dtype == object else []
+    is_bool = np.array([isinstance(cell, bool | np.bool_) for cell in cells], dtype=bool)
+    if not is_bool.any() or (is_bool | gone).all():
+        return pd.factorize(column)
+    places: dict[tuple[str, Any], int] = {}
+    keys = [(kind_of_level(plain(cell)), plain(cell)) for cell in cells]
+    codes = [
+        -1 if lost else places.setdefault(key, len(places))
+        for key, lost in zip(keys, gone, strict=True)
+    ]
+    return np.array(codes), [value for _, value in places]
+
+
+def mixes_kinds(feature: Feature) -> bool:
+    """Return whether the categories of a feature are of several kinds, such as text and numbers.
+
+    >>> mixes_kinds(Feature(name="floor", kind="category", categories=(1, 2, "roof")))
+    True
+    """
+    return len({kind_of_level(level) for level in feature.categories}) > 1
+
+
+def kind_of_level(value: object) -> str:
+    """Return "bool", "number" or "text". True == 1 in Python, but they are different levels.
+
+    >>> kind_of_level(True), kind_of_level(1), kind_of_level("1")
+    ('bool', 'number', 'text')
+    """
     if isinstance(value, bool):
         return "bool"
     return "number" if isinstance(value, int | float) else "text"
@@ -495,7 +532,7 @@ def _place(
 def _place_levels(
     feature: Feature, column: pd.Series, place: np.ndarray, new: list[Any]
 ) -> pd.Series:
-    levels = list({(_kind(v), v): v for v in new}.values())
+    levels = list({(kind_of_level(v), v): v for v in new}.values())
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.cat.set_categories(_with_levels(feature, column, levels))
     else:
@@ -524,7 +561,9 @@ def _can_hold(dtype: Any, levels: list[Any]) -> bool:
     except (TypeError, ValueError, OverflowError):
         return False
     return all(
-        pd.isna(cell) if level is None else (_kind(cell), cell) == (_kind(level), level)
+        pd.isna(cell)
+        if level is None
+        else (kind_of_level(cell), cell) == (kind_of_level(level), level)
         for cell, level in zip(cells, levels, strict=True)
     )
 

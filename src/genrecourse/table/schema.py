@@ -7,6 +7,7 @@ holds the scales.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -189,21 +190,38 @@ class Feature(BaseModel):
 
     def _joined(self, X: pd.DataFrame) -> pd.Series:
         """Return the category of each row. Raises UserError if its columns do not hold one."""
-        ones = np.array([_flags(X[column]) for column in self.one_hot])
-        total = ones.sum(axis=0)
-        bad = (total > 1) | np.isnan(total)
-        bad |= (total < 1) & (len(self.categories) == len(self.one_hot))
+        ones, bad = self._ones(X)
         if bad.any():
             row = int(bad.argmax())
-            cells = {column: plain(X[column].iloc[row]) for column in self.one_hot}
+            cells = shown({column: plain(X[column].iloc[row]) for column in self.one_hot}, 300)
             raise UserError(
                 f"'{self.name}' is stored in columns of which one is 1 and the others are 0; "
                 f"index {plain(X.index[row])!r} has {cells} ({counted(int(bad.sum()), 'such row')} "
                 "in all). Correct the table, or make a schema without this group"
             )
-        places = np.where(total == 0, len(self.one_hot), ones.argmax(axis=0))
+        places = np.where(ones.sum(axis=0) == 0, len(self.one_hot), ones.argmax(axis=0))
         levels = np.array(self.categories, dtype=object)
         return pd.Series(levels[places], X.index, dtype=object, name=self.name)
+
+    def not_one_hot(self, X: pd.DataFrame) -> np.ndarray:
+        """Return (n,) booleans: the row's columns of 0 and 1 do not hold one category.
+
+        Examples:
+            >>> pets = Feature(
+            ...     name="pet", kind="category", categories=("cat", "dog"), one_hot=("cat", "dog")
+            ... )
+            >>> pets.not_one_hot(pd.DataFrame({"cat": [1, 1], "dog": [0, 1]}))
+            array([False,  True])
+        """
+        return self._ones(X)[1]
+
+    def _ones(self, X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """Return the columns of 0 and 1 (k, n), and which rows do not hold one category (n,)."""
+        ones = np.array([_flags(X[column]) for column in self.one_hot])
+        total = ones.sum(axis=0)
+        bad = (total > 1) | np.isnan(total)
+        bad |= (total < 1) & (len(self.categories) == len(self.one_hot))
+        return ones, bad
 
     def value(self, row: pd.Series) -> Any:
         """Return the feature's value in one row of a table.
@@ -461,8 +479,10 @@ def _in_order_of_use(formulas: dict[str, Formula]) -> dict[str, Formula]:
 # ---- reading a column -----------------------------------------------------------------------
 
 
-def check_table(X: pd.DataFrame) -> None:
+def check_table(X: pd.DataFrame, *, may_be_empty: bool = False) -> None:
     """Raise UserError unless X is a table with rows and with columns named by unique texts.
+
+    may_be_empty: a table without rows is right, too.
 
     Examples:
         >>> check_table(pd.DataFrame({"age": [30]}))
@@ -473,7 +493,7 @@ def check_table(X: pd.DataFrame) -> None:
     """
     if not isinstance(X, pd.DataFrame):
         raise UserError(f"expected a pandas DataFrame, got {type(X).__name__}")
-    if X.shape[0] == 0 or X.shape[1] == 0:
+    if X.shape[1] == 0 or (X.shape[0] == 0 and not may_be_empty):
         raise UserError(f"the table is empty: {X.shape[0]} rows, {X.shape[1]} columns")
     odd = [c for c in X.columns if not isinstance(c, str)]
     if odd:
@@ -561,9 +581,18 @@ def _levels(column: pd.Series) -> tuple[tuple[Level, ...], bool]:
 
 def _flags(column: pd.Series) -> np.ndarray:
     """Return a column of 0 and 1, or of true and false, as numbers; NaN for anything else."""
-    numbers = pd.to_numeric(column, errors="coerce")
-    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    try:
+        numbers = pd.to_numeric(column, errors="coerce")
+        if numbers.dtype.kind == "c":
+            raise TypeError
+        values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    except Exception:  # lists, and objects that cannot even be compared
+        values = np.array([_flag(value) for value in column.tolist()])
     return np.where(np.isin(values, (0.0, 1.0)), values, np.nan)
+
+
+def _flag(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and value in (0, 1) else math.nan
 
 
 def plain(value: Any) -> Any:

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
-from genrecourse.table.schema import Schema, check_table
-from genrecourse.table.text_files import path_of, write_whole
+from genrecourse.table.schema import Feature, Schema, check_table
+from genrecourse.table.text_files import NEEDS_PARQUET, path_of, write_whole
 
 KINDS = (".csv", ".parquet")
-NEEDS = "Parquet needs pyarrow; run pip install 'genrecourse[parquet]'"
+WHOLE = r"\s*[-+]?\d+\s*"
+HUGE = 2.0**63  # no column of whole numbers holds one that is larger
+FLAGS = ("True", "TRUE", "true", "False", "FALSE", "false")  # as pandas reads them
 
 
-def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
+def read_table(
+    path: Path, schema: Schema | None = None, *, may_be_empty: bool = False
+) -> pd.DataFrame:
     """Return the table in a file. Raises UserError if there is none.
 
-    If a schema is given, columns whose categories are text are read as text, so "07" stays "07".
+    If a schema is given, columns whose categories are text are read as text, so "07" stays "07",
+    and a cell that is no number leaves the other cells of its column numbers.
+
+    may_be_empty: a header alone is a table, too.
 
     Examples:
         >>> write_table(pd.DataFrame({"age": [30, 41]}), Path("people.csv"))
@@ -48,36 +56,10 @@ def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
         ) from None
     except (pd.errors.ParserError, csv.Error, ValueError) as error:
         raise UserError(f"{path} is not a {kind[1:]} table: {error}") from None
-    if len(table) == 0:
+    if len(table) == 0 and not may_be_empty:
         raise UserError(f"{path} has a header but no rows; give a table with at least one row")
-    check_table(table)
+    check_table(table, may_be_empty=may_be_empty)
     return table
-
-
-def check_output(path: Path, also: tuple[str, ...] = ()) -> None:
-    """Raise UserError if a file could not be written to `path`. Call it before any long work.
-
-    Args:
-        path: the file to be written.
-        also: endings that are allowed besides `KINDS`.
-
-    Examples:
-        >>> check_output(Path("plans.csv"))
-        >>> check_output(Path("plans.xls"), also=(".html",))
-        Traceback (most recent call last):
-        ...
-        genrecourse.errors.UserError: cannot write plans.xls: its name should end in .html, ...
-    """
-    path, endings = path_of(path, "the output"), (*also, *KINDS)
-    if path.suffix.lower() not in endings:
-        known = f"{', '.join(endings[:-1])} or {endings[-1]}"
-        raise UserError(f"cannot write {path}: its name should end in {known}")
-    if path.is_dir():
-        raise UserError(f"cannot write {path}: it is a folder; name a file")
-    if not path.absolute().parent.is_dir():
-        raise UserError(f"cannot write {path}: there is no folder {path.parent}; create it first")
-    if path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
-        raise UserError(f"{path}: {NEEDS}")
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
@@ -109,7 +91,41 @@ def _read_csv(path: Path, schema: Schema | None) -> pd.DataFrame:
     _check_separated(path, header)
     as_text = {f.name: str for f in schema or () if f.categories and _all_text(f.categories)}
     dtype: Any = {name: kind for name, kind in as_text.items() if name in header}
-    return pd.read_csv(path, encoding="utf-8-sig", dtype=dtype)
+    # in one go, so that a column has one type from top to bottom
+    table = pd.read_csv(path, encoding="utf-8-sig", dtype=dtype, low_memory=False)
+    odd = [f.name for f in schema or () if f.name in table and _has_odd_cells(f, table[f.name])]
+    if odd:
+        cells = pd.read_csv(path, encoding="utf-8-sig", dtype=str, usecols=odd)
+        table = table.assign(**{name: _numbers_apart(cells[name]) for name in odd})
+    return table
+
+
+def _has_odd_cells(feature: Feature, column: pd.Series) -> bool:
+    """Return whether a cell of a column of numbers or truth values is none of these."""
+    if len(column) == 0 or feature.one_hot or any(isinstance(v, str) for v in feature.categories):
+        return False
+    if not pd.api.types.is_numeric_dtype(column.dtype):
+        return any(isinstance(cell, str) for cell in column.tolist())
+    # a gap where there should be none, or a huge number, has made whole numbers fractions
+    huge = (column.abs() >= HUGE).any()
+    return bool(huge or (not feature.missing and column.isna().any()))
+
+
+def _numbers_apart(cells: pd.Series) -> pd.Series:
+    """Return a column of texts whose numbers are read as in a column of numbers alone."""
+    numbers = pd.to_numeric(cells, errors="coerce").astype(np.float64)
+    is_whole = cells.str.fullmatch(WHOLE).fillna(False).astype(bool)
+    is_number = numbers.notna() & ~np.isinf(numbers) & ~(is_whole & (numbers.abs() >= HUGE))
+    is_flag = cells.isin(FLAGS)
+    right = is_number if is_number.any() else is_flag
+    if not right.any():
+        return cells
+    alone = pd.read_csv(StringIO("\n".join(["cell", *cells[right]])), low_memory=False)["cell"]
+    found = cells.astype(object)
+    found[right] = alone.to_numpy(dtype=object)
+    infinite = np.isinf(numbers) & ~is_whole
+    found[infinite] = numbers[infinite]
+    return found
 
 
 def _check_separated(path: Path, header: list[str]) -> None:
@@ -130,4 +146,4 @@ def _parquet(act: Callable[..., Any], path: Path, **options: Any) -> Any:
     try:
         return act(path, **options)
     except ImportError:
-        raise UserError(f"{path}: {NEEDS}") from None
+        raise UserError(f"{path}: {NEEDS_PARQUET}") from None

@@ -19,6 +19,8 @@ from uuid import uuid4
 from genrecourse.errors import UserError, shown, text_problem
 from genrecourse.table.limits import NESTED
 
+NEEDS_PARQUET = "Parquet needs pyarrow; run pip install 'genrecourse[parquet]'"
+
 # ---- paths -----------------------------------------------------------------------------------
 
 

@@ -53,11 +53,16 @@ def evaluate(
     schema, and never sees the judge. The table also shows the ceiling, which is what copying a
     training row can reach, and accepted people without any change.
     """
+    params = dict(parameter(text) for text in param or [])
     from genrecourse.evaluation.comparison.entries import Entry
     from genrecourse.evaluation.comparison.ranking import standings
+    from genrecourse.methods import METHODS
+    from genrecourse.model.settings import check_settings
     from genrecourse.reports.console import metrics_table
 
-    entry = Entry(method, method, dict(parameter(text) for text in param or []))
+    entry = Entry(method, method, params)
+    if method in METHODS:  # the others are references, such as the ceiling
+        check_settings(method, METHODS[method](**params))
     how = {"rows": how_many_rows(rows), "witnesses": witnesses, "nested": nested, "fresh": fresh}
     lines = _compared([entry], [dataset], [seed], **how)
     _end_if_failed(lines)
@@ -92,6 +97,9 @@ def compare(
     kill, it does only the runs that are missing. Tables: .csv (each metric and seed), .md and .tex
     (booktabs).
     """
+    from genrecourse.advice.outputs import check_results
+
+    check_results(output)
     from genrecourse.evaluation.comparison import rendering
     from genrecourse.evaluation.comparison.ranking import standings
     from genrecourse.reports.console import standings_tables

@@ -53,6 +53,9 @@ def schema(
     It also looks for relations that the rows keep, such as 'a is at most b'. Edit the file, then
     fit.
     """
+    from genrecourse.advice.outputs import check_file
+
+    check_file(output, reads=[table])
     from genrecourse.advice.learning import without_columns
     from genrecourse.table.discovery import discover_relations, keep_relations
     from genrecourse.table.schema import Schema
@@ -151,7 +154,10 @@ def fit(
     the best weights so far. A policy states the roles of the features, the favourable outcome and
     the cutoff.
     """
-    from genrecourse.advice.learning import check_model_folder, prepare
+    from genrecourse.advice.outputs import check_model
+
+    check_model(output, reads=[table, policy, schema_file])
+    from genrecourse.advice.learning import prepare
 
     task = prepare(
         table,
@@ -169,7 +175,6 @@ def fit(
         random_state=seed,
     )
     print_warnings(task.warnings)
-    check_model_folder(output)
     learned = task.learn(progress=err.is_terminal)
     print_notes(learned.notes)
     learned.service.save(output)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, shown
+from genrecourse.table.text_files import from_json
 
 if TYPE_CHECKING:
     from genrecourse.advice.request import PlanRequest
@@ -80,6 +81,9 @@ MostChanges = Annotated[
         help="Show plans with more changes only if no sturdy plan has fewer. Default: 5.",
     ),
 ]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="End with an error if a row cannot be read.")
+]
 Immutable = Annotated[
     str, typer.Option(metavar="A,B", help="Columns that nobody can change, separated by commas.")
 ]
@@ -122,6 +126,7 @@ def plan_request(
     language: str,
     min_robust: float | None = None,
     most_changes: int | None = None,
+    strict: bool = False,
 ) -> PlanRequest:
     from genrecourse.advice.request import PlanRequest
     from genrecourse.advice.rule_files import read_rules_file
@@ -135,6 +140,7 @@ def plan_request(
         promise=promise,
         delta=delta,
         language=language,
+        errors="raise" if strict else "status",
         **stated,
     )
 
@@ -153,13 +159,19 @@ def score_ends(text: str | None) -> tuple[float, float] | None:
 
 
 def parameter(text: str) -> tuple[str, Any]:
-    """Return NAME and VALUE of NAME=VALUE; a VALUE that is no JSON is text."""
+    """Return NAME and VALUE of NAME=VALUE. A VALUE is JSON, or a word without quotes."""
     name, equals, value = text.partition("=")
-    if not equals:
-        raise UserError(f"--param {text!r} should be NAME=VALUE, such as gamma=0.7")
+    if not (equals and name.strip()):
+        raise UserError(f"--param {shown(text)} should be NAME=VALUE, such as gamma=0.7")
+    name = name.strip()
+    if value[:1] in tuple('[{"'):  # meant as JSON, and no word
+        try:
+            return name, from_json(value, f"--param {name}={shown(value)}")
+        except UserError as error:
+            raise UserError(f"{error}; write a number, a word, or a list such as [1, 2]") from None
     try:
         return name, json.loads(value)
-    except (ValueError, RecursionError):
+    except ValueError:
         return name, value
 
 

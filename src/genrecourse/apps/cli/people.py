@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from genrecourse.apps.cli.application import app, err, out
+from genrecourse.apps.cli.application import app, err, out, print_notes
 from genrecourse.apps.cli.options import (
     Delta,
     Fewest,
@@ -23,12 +23,13 @@ from genrecourse.apps.cli.options import (
     PolicyFile,
     Promised,
     RulesFile,
+    Strict,
     TableFile,
     own_model,
     plan_request,
     split,
 )
-from genrecourse.errors import UserError
+from genrecourse.errors import UserError, counted, own_warnings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +53,7 @@ def plans(
     min_robust: MinRobust = None,
     most_changes: MostChanges = None,
     language: Language = "en",
+    strict: Strict = False,
     classifier: OwnModel = None,
 ) -> None:
     """Make plans for everyone in a table: what would change the decision.
@@ -62,12 +64,17 @@ def plans(
     of retrained models and of imprecise versions that accept it), what the plan does not mean, and
     the features after it. A .json has the plans with each change, and the rules that prevent plans.
     A .html is a report to read, about the people whom the model rejects.
+
+    A row that cannot be read, for example because of an unseen category, gets the status unreadable
+    and the reason, and does not stop the others.
     """
+    from genrecourse.advice.outputs import check_plans
+
+    check_plans(output, reads=[applicants, model, policy, rules])
     from genrecourse.advice import output as files
 
-    files.check_plan_file(output)
     service = _open(model, classifier, policy)
-    X = service.read_people(applicants)
+    X = _people(service, applicants)
     request = plan_request(
         rules,
         n=n,
@@ -77,12 +84,19 @@ def plans(
         language=language,
         min_robust=min_robust,
         most_changes=most_changes,
+        strict=strict,
     )
     made = service.plans(X, request)
     files.write_plans(output, service, X, made, request)
     counts = Counter(plan.status for plan in made).most_common()
     shown = ", ".join(f"{n:,} {status}" for status, n in counts)
-    out.print(f"{len(made):,} people: {shown}; in {output}")
+    out.print(f"{len(made):,} people{': ' if shown else ''}{shown}; in {output}")
+    lost = made.unreadable
+    if lost:
+        first = f"person {lost[0].person}: {lost[0].reason}"
+        print_notes(
+            [f"{len(lost):,} of {counted(len(made), 'row')} cannot be read; first, {first}"]
+        )
 
 
 @app.command(epilog="Example: genrecourse explain model german.csv --row 1")
@@ -99,13 +113,14 @@ def explain(
     min_robust: MinRobust = None,
     most_changes: MostChanges = None,
     language: Language = "en",
+    strict: Strict = False,
     classifier: OwnModel = None,
 ) -> None:
     """Show one person, and what would change the model's decision."""
     from genrecourse.reports.console import panel
 
     service = _open(model, classifier, policy)
-    X = service.read_people(applicants)
+    X = _people(service, applicants)
     request = plan_request(
         rules,
         n=n,
@@ -115,6 +130,7 @@ def explain(
         language=language,
         min_robust=min_robust,
         most_changes=most_changes,
+        strict=strict,
     )
     plan = service.explain(X, row, request)
     out.print(panel(service.schema, X.iloc[row], plan))
@@ -158,12 +174,14 @@ def letter(
     so; for a person whom the model accepts, the command ends with an error. Without -o, the letter
     is printed.
     """
-    from genrecourse.advice import output as files
+    from genrecourse.advice.outputs import check_letter
 
     if output is not None:
-        files.check_letter_file(output)
+        check_letter(output, reads=[applicants, model, policy, rules])
+    from genrecourse.advice import output as files
+
     service = _open(model, classifier, policy)
-    X = service.read_people(applicants)
+    X = _people(service, applicants)
     request = plan_request(
         rules, n=n, fewest_changes=fewest_changes, promise=promise, delta=delta, language="en"
     )
@@ -201,11 +219,13 @@ def recheck(
 
     Ends with status 1 if a plan does not hold.
     """
-    from genrecourse.advice.recheck import check_plans_name
-    from genrecourse.table.table_files import check_output, write_table
+    from genrecourse.advice.outputs import check_table
 
     if output is not None:
-        check_output(output)
+        check_table(output, reads=[plans, model])
+    from genrecourse.advice.recheck import check_plans_name
+    from genrecourse.table.table_files import write_table
+
     check_plans_name(plans)
     found = _rechecked(plans, model, classifier)
     if output is not None:
@@ -241,6 +261,7 @@ def audit(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals.")] = 0,
     fewest_changes: Fewest = False,
     policy: PolicyFile = None,
+    strict: Strict = False,
     classifier: OwnModel = None,
 ) -> None:
     """Show recourse by group: who is rejected, who gets a plan, what it asks, with intervals.
@@ -248,19 +269,24 @@ def audit(
     The table holds people of all outcomes. Groups are the values of each column, and their
     combinations if enough people are rejected; the model need not know the column. A difference
     between groups is reported only if its interval supports it. With a policy, the plans keep the
-    policy's rules.
+    policy's rules. Rows that cannot be read are left out, and counted for each group.
     """
+    from genrecourse.advice.outputs import check_audit
+
+    check_audit(output, reads=[people, model, policy])
     from genrecourse.advice import output as files
     from genrecourse.advice.request import PlanRequest
 
-    files.check_audit_file(output)
     service = _open(model, classifier, policy)
     table = service.read_people(people, all_columns=True)
-    request = PlanRequest(fewest_changes=fewest_changes)
+    request = PlanRequest(fewest_changes=fewest_changes, errors="raise" if strict else "status")
     found = service.audit(table, split(group), request, least=least, seed=seed)
     files.write_audit(output, found)
     out.print(Text("\n".join([*found.remarks, *found.findings, found.how_called])), soft_wrap=True)
-    out.print(f"{len(table):,} people in {len(found.groups)} groups; in {output}")
+    lost = sum(found.faults.values())
+    out.print(f"{len(table) - lost:,} people in {len(found.groups)} groups; in {output}")
+    if lost:
+        print_notes([f"{lost:,} of {counted(len(table), 'row')} cannot be read and are left out"])
 
 
 def _open(model: Path, classifier: str | None, policy: Path | None) -> Service:
@@ -272,6 +298,16 @@ def _open(model: Path, classifier: str | None, policy: Path | None) -> Service:
         note = f"note: under {service.policy.name}, the policy that the model was fitted under"
         err.print(Text(note), soft_wrap=True)
     return service
+
+
+def _people(service: Service, file: Path) -> pd.DataFrame:
+    """Return the people in a file; print a note if it has columns that the model does not read."""
+    from genrecourse.table.reading import known_columns
+
+    with own_warnings() as notes:
+        X = known_columns(service.schema, service.read_people(file, all_columns=True), str(file))
+    print_notes(notes)
+    return X[service.schema.columns]
 
 
 def _rechecked(plans: Path, model: Path | None, classifier: str | None) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,9 @@ from genrecourse.apps.cli.application import app, out
 from genrecourse.apps.cli.options import Seed
 from genrecourse.errors import UserError, counted
 
+DEMO_FILES = re.compile(r"report\.html|policy\.toml")
+POLICY = Path(__file__).parents[2] / "data" / "embedded" / "german.toml"  # as in `apps.demo`
+
 
 @app.command(epilog="Example: genrecourse demo --folder demo")
 def demo(
@@ -20,9 +24,19 @@ def demo(
     seed: Seed = 0,
 ) -> None:
     """Train on the German credit data inside the package, show plans, write a report."""
+    from genrecourse.advice.outputs import check_folder
+
+    what = "a folder of the demo with its policy unchanged"
+    check_folder(folder, holds=DEMO_FILES, what=what, is_ours=_is_unchanged)
     from genrecourse.apps.demo import run_demo
 
     run_demo(folder, console=out, seed=seed, people=people)
+
+
+def _is_unchanged(folder: Path) -> bool:
+    """Return whether nobody has edited the policy that an earlier demo put into the folder."""
+    policy = folder / "policy.toml"
+    return not policy.exists() or policy.read_bytes() == POLICY.read_bytes()
 
 
 @app.command(epilog="Example: genrecourse datasets german -o german.csv")
@@ -38,6 +52,9 @@ def datasets(
         return
     if output is None:
         raise UserError(f"name a file for '{name}': genrecourse datasets {name} -o {name}.csv")
+    from genrecourse.advice.outputs import check_table
+
+    check_table(output)
     from genrecourse.data.datasets import read_whole
     from genrecourse.table.table_files import write_table
 

@@ -20,6 +20,7 @@ import pandas as pd
 from genrecourse.errors import UserError
 
 Line = dict[str, Any]
+BEGIN = b'{"dataset"'  # of every line, also of one that was cut off
 TABLES = (".csv", ".md", ".tex")  # endings of the tables next to a results file
 
 
@@ -114,10 +115,10 @@ def _parse(content: bytes, path: Path) -> tuple[list[Line], int]:
     for number, raw in enumerate(content.splitlines(keepends=True), start=1):
         try:
             line = json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             line = None
         if not isinstance(line, dict) or "dataset" not in line:
-            if not raw.endswith(b"\n"):
+            if not raw.endswith(b"\n") and raw.startswith(BEGIN[: len(raw)]):
                 return lines, place
             raise UserError(
                 f"line {number} of {path} is not a result of a comparison; use another file, or "
