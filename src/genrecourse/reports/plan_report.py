@@ -69,11 +69,15 @@ def report_html(
     limits: Sequence[str] = (),
     language: str | Path | Wording = "en",
     plans: Plans | None = None,
+    which: Sequence[int] | None = None,
+    which_note: str = "",
     **request: Any,
 ) -> str:
     """Return the report as HTML.
 
     people: accepted people are left out; the first `shown` of the others are shown in detail.
+    which: the positions of the people to show in detail instead, among those others; which_note:
+        the rule that chose them, as a sentence.
     scores: one row per method, with the columns of `SCORES` and n, as `summarise` returns them.
     scores_note: a sentence about the other methods in `scores`.
     facts, limits: more entries for "How it was made" and "What it does not mean".
@@ -111,7 +115,7 @@ def report_html(
     limits = (*words.under("report.limit").values(), *limits)
     parts = [
         _head(title, plans, words),
-        about.few(people, plans[:shown]),
+        about.few(people, plans, range(len(plans))[:shown] if which is None else which, which_note),
         _unreadable(unreadable, words),
         _asked_most(method.schema_, plans, words),
         _all(plans, words),
@@ -162,9 +166,10 @@ class _AboutMethod:
     rules: PersonalRules  # of the request
     words: Wording
 
-    def few(self, people: pd.DataFrame, plans: Plans) -> str:
-        """Return the section with the first people in detail. people: all rejected people."""
-        words, total, people = self.words, len(people), people.iloc[: len(plans)]
+    def few(self, people: pd.DataFrame, plans: Plans, which: Sequence[int], note: str) -> str:
+        """Return the section with some people in detail. people: all rejected people."""
+        words, total, people = self.words, len(people), people.iloc[list(which)]
+        plans = Plans(tuple(plans[place] for place in which))
         draws = None
         if self.draws is not None:
             stated = None if self.rules == PersonalRules() else self.rules.only(people.index)
@@ -177,13 +182,13 @@ class _AboutMethod:
                 some = draws.iloc[i * n : (i + 1) * n]
             locked = _locked(self.rules, people.index[[i]])
             cards.append(self._card(people.iloc[i], plan, some, locked))
-        which = words("report.few_which", shown=len(plans), people=_count(total, words))
+        lead = note or words("report.few_which", shown=len(plans), people=_count(total, words))
         notes = [words("plan.note")]
         if any(plan.alternatives for plan in plans):  # only a verifier can weigh plans
             how = "first_weighed" if self.has_verifier else "first_chosen"
             notes.append(words(f"report.{how}"))
         paragraphs = [f"<p>{escape(note)}</p>" for note in notes]
-        return section(words("report.few"), *paragraphs, *cards, lead=which)
+        return section(words("report.few"), *paragraphs, *cards, lead=lead)
 
     def _card(
         self, row: pd.Series, plan: Plan, draws: pd.DataFrame | None, locked: set[str]
