@@ -39,8 +39,8 @@ PLANS = 2  # per person
 WIDTH = 80
 BARS, BAR = 5, 32  # features in the picture, and the columns of a full bar
 RULE = (
-    "The first {n} in the order of the table with a sturdy plan: three quarters of the stand-ins for "
-    "the model, trained again, and of the tries with noise on every number accept it."
+    "The first {n} in the order of the table with a sturdy plan: three quarters of the stand-ins "
+    "for the model, trained again, and of the tries with noise on every number accept it."
 )
 SCORES_NOTE = (
     "Both keep the policy. The nearest neighbour copies the cheapest accepted training row, except "
@@ -226,8 +226,8 @@ def _outcome(plans: Plans, scores: pd.DataFrame, n_notes: int) -> Text:
     return Text(
         f"\nOf {len(plans):,} people, {statuses['ok'] - fragile} get a sturdy plan, {fragile} "
         f"only a fragile one, and {len(plans) - statuses['ok']} none. A judge that the method "
-        f"never saw finds the best attempt good for {ours} of them (nearest neighbours: {nearest}). "
-        f"The report shows every plan, second ways, and {counted(n_notes, 'note')}."
+        f"never saw finds the best attempt good for {ours} of them (nearest neighbours: "
+        f"{nearest}). The report shows every plan, second ways, and {counted(n_notes, 'note')}."
     )
 
 
