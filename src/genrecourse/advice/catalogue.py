@@ -32,9 +32,8 @@ def describe_methods() -> dict[str, str]:
     lines = {}
     for name, maker in METHODS.items():
         kind = getattr(maker, "func", maker)  # a maker may be a partial, with settings
-        settings = ", ".join(f"{k}={v}" for k, v in getattr(maker, "keywords", {}).items())
         about = (kind.__doc__ or "").strip().splitlines()[0]
-        lines[name] = f"{about} {settings}".strip()
+        lines[name] = f"{about} {METHODS.words.get(name, '')}".strip()
     return lines
 
 

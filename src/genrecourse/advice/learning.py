@@ -227,8 +227,12 @@ def _target_name(target: str | None, policy: Policy | None) -> str:
     return named
 
 
-def _favourable(given: list[Any], y: pd.Series) -> Any:
-    """Return the outcomes that are given, maybe as text, as the table has them; None: none is."""
+def as_seen(given: list[Any], y: pd.Series) -> Any:
+    """Return the outcomes that are given, maybe as text, as the table has them; None: none is.
+
+    >>> as_seen(["1"], pd.Series([0, 1, 1]))
+    1
+    """
     if not given:
         return None
     seen = {str(plain(value)): plain(value) for value in y.unique()}
@@ -264,7 +268,7 @@ def _classifier(
     else:
         h = Classifier(
             given,
-            favourable=_favourable(favourable, y),
+            favourable=as_seen(favourable, y),
             cutoff=0.5 if cutoff is None else cutoff,
             score_range=(0.0, 1.0) if score_range is None else score_range,
         )

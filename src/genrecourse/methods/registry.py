@@ -13,7 +13,7 @@ from typing import Any
 class Listed:
     """A class of a module in `methods/`, and settings that differ from its defaults.
 
-    settings: a dict, or the name of one in the module.
+    settings: a dict, or the name of one in the module. words: what they change, for people.
 
     >>> Listed("nearest", "NearestNeighbour", {"gamma": 0.7}).maker().keywords
     {'gamma': 0.7}
@@ -22,6 +22,7 @@ class Listed:
     module: str
     name: str
     settings: dict[str, Any] | str = field(default_factory=dict)
+    words: str = ""
 
     def maker(self) -> Any:
         """Import the class; return it, or a partial of it with the settings."""
@@ -38,6 +39,15 @@ class Registry(UserDict[str, Any]):
     >>> Registry(nnr=Listed("nearest", "NearestNeighbour"))["nnr"].__name__
     'NearestNeighbour'
     """
+
+    def __init__(self, *args: Any, **listed: Any):
+        self.words: dict[str, str] = {}  # what the settings change, by name
+        super().__init__(*args, **listed)
+
+    def __setitem__(self, name: str, item: Any) -> None:
+        if isinstance(item, Listed):
+            self.words[name] = item.words
+        super().__setitem__(name, item)
 
     def __getitem__(self, name: str) -> Any:
         found = super().__getitem__(name)

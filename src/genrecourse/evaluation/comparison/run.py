@@ -47,7 +47,7 @@ def compare(
     `if __name__ == "__main__":`.
 
     entries: names in METHODS, or `Entry` objects.
-    datasets, seeds: every combination is one case.
+    datasets, seeds: every combination is one case. `own_table.add_own_table` adds a table.
     rows: how many rejected test rows per seed; None: all of them.
     output: a .jsonl file to which each finished run is appended; None: nothing is stored.
     nested: use training rows only, for development.
