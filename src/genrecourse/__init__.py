@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from genrecourse.methods.genre import GenRe
     from genrecourse.methods.nearest import NearestNeighbour
     from genrecourse.model.classifier import Classifier
+    from genrecourse.model.target_range import TargetRange
     from genrecourse.planning.plans import Plan, Plans
     from genrecourse.rules.kinds import Rules
     from genrecourse.rules.policy import Policy
@@ -44,6 +45,7 @@ _MODULES = {
     "Policy": "rules.policy",
     "Rules": "rules.kinds",
     "Schema": "table.schema",
+    "TargetRange": "model.target_range",
     "UserError": "errors",
     "audit": "auditing.result",
     "compare": "evaluation.comparison.run",
@@ -65,6 +67,7 @@ __all__ = [
     "Policy",
     "Rules",
     "Schema",
+    "TargetRange",
     "UserError",
     "audit",
     "compare",

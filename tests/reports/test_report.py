@@ -361,6 +361,17 @@ def test_a_picture_takes_any_words_and_missing_values() -> None:
     assert not any(text.get_parse_math() for text in ax.texts)
 
 
+def test_a_page_with_fewer_plans_than_asked_for_says_why() -> None:
+    X = pd.DataFrame({"income": range(80)})
+    method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80).fit(X)
+    page = words(report_html(method, X.head(1), n=3))  # one feature: there is no second way
+    assert "3 plans were asked for, and 1 can be shown" in page
+    assert "plans were asked for" not in words(report_html(method, X.head(1)))
+    plans = Plans(tuple(replace(plan, is_fragile=True) for plan in method.plans(X.head(1))))
+    page = words(report_html(method, X.head(1), n=3, plans=plans))
+    assert "3 plans were asked for, and only this one is shown" in page
+
+
 # ---- the demo ---------------------------------------------------------------------------------
 
 

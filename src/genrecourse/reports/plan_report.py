@@ -111,6 +111,7 @@ def report_html(
         draws=method.draws if isinstance(method, HasDraws) else None,
         rules=read_rules(request.get("rules") or Rules()),
         words=words,
+        n=int(request.get("n", 1)),
     )
     limits = (*words.under("report.limit").values(), *limits)
     parts = [
@@ -165,6 +166,7 @@ class _AboutMethod:
     draws: Callable[..., pd.DataFrame] | None  # as `GenRe.draws`
     rules: PersonalRules  # of the request
     words: Wording
+    n: int = 1  # plans that were asked for, per person
 
     def few(self, people: pd.DataFrame, plans: Plans, which: Sequence[int], note: str) -> str:
         """Return the section with some people in detail. people: all rejected people."""
@@ -197,11 +199,20 @@ class _AboutMethod:
         inside = [f"<h3>{escape(person)}</h3>", f'<p class="facts">{escape(plan.facts)}</p>']
         if plan.status == "ok":
             inside.append(_plan(plan, draws, self.problem.classifier.score_range))
+            inside.append(_facts(*self._why_fewer(plan)))
         else:
             sentences = (plan.reason, plan.about_rules)
             inside += [f"<p>{escape(sentence)}</p>" for sentence in sentences if sentence]
         inside.append(_profile(self.problem.schema, row, plan, locked))
         return f'<article class="card">{"".join(inside)}</article>'
+
+    def _why_fewer(self, plan: Plan) -> list[str]:
+        """Return why a person has fewer plans than were asked for; nothing if they have all."""
+        found = len(plan.every)
+        if found >= self.n:
+            return []
+        name = "fewer_fragile" if plan.is_fragile else "fewer"
+        return [plan.language(f"report.{name}", n=self.n, shown=found)]
 
     def learning(self) -> str:
         """Return the section with the loss curve; empty if no net was trained."""
