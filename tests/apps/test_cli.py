@@ -34,7 +34,19 @@ from genrecourse.table.schema import Feature
 
 REPOSITORY = Path(__file__).parents[2]
 TITLES = ["clerk", "nurse", "cook", "driver", "teacher", "welder", "farmer", "baker", "pilot", "it"]
-COMMANDS = ["demo", "datasets", "methods", "schema", "policy", "fit", "info", "plans", "explain"]
+COMMANDS = [
+    "demo",
+    "datasets",
+    "policies",
+    "methods",
+    "schema",
+    "split",
+    "policy",
+    "fit",
+    "info",
+    "plans",
+    "explain",
+]
 COMMANDS += ["letter", "recheck", "audit", "evaluate", "compare"]
 COMMANDS += [f"record {name}" for name in ("verify", "root", "prove", "replay", "erase")]
 

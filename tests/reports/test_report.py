@@ -440,6 +440,8 @@ def test_the_demo_names_a_command_that_runs_as_it_is_typed(
     assert demo.typed_command().endswith("-m genrecourse")
 
 
-def test_the_demo_holds_to_the_example_policy() -> None:
-    example = Path(__file__).parents[2] / "policies" / "german.toml"
-    assert demo.POLICY.read_bytes() == example.read_bytes()
+def test_the_package_holds_the_example_policies() -> None:
+    examples = Path(__file__).parents[2] / "policies"
+    inside = {path.name: path.read_bytes() for path in demo.POLICY.parent.glob("*.toml")}
+    assert inside == {path.name: path.read_bytes() for path in examples.glob("*.toml")}
+    assert demo.POLICY.name in inside
