@@ -43,8 +43,8 @@ RulesFile = Annotated[
     Path | None,
     typer.Option(
         "--rules",
-        help='Rules of this request: a .json or .toml, such as {"lock": ["purpose"], '
-        '"max_changes": 2}; with keys that are rows of the table, of these people.',
+        help='Rules of this request, a .json or .toml: such as {"max_changes": 2}, or '
+        'also by row, {"default": ..., "people": {"17": {"lock": ["purpose"]}}}.',
     ),
 ]
 Promised = Annotated[
