@@ -3,10 +3,14 @@
 python scripts/lowest.py > constraints.txt
 
 It needs nothing but Python, so that it runs in an environment that is still empty.
+
+torch is left out unless LOWEST_TORCH=1 is set: its old builds bring gigabytes for graphics cards.
+Otherwise it has the version in constraints.txt.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -25,12 +29,17 @@ def lowest(requirements: list[str]) -> list[str]:
 
 
 def main() -> None:
-    text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
-    project = tomllib.loads(text)["project"]
+    root = Path(__file__).parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = list(project["dependencies"])
     for extra in EXTRAS:
         wanted += project["optional-dependencies"][extra]
-    print("\n".join(lowest(wanted)))
+    found = lowest(wanted)
+    if os.environ.get("LOWEST_TORCH") != "1":
+        pinned = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        found = [each for each in found if not each.startswith("torch==")]
+        found += [line for line in pinned if line.startswith("torch==")]
+    print("\n".join(found))
 
 
 if __name__ == "__main__":
