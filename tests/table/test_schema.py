@@ -493,6 +493,8 @@ def test_lint_of_what_a_lender_may_not_ask_for(name: str, why: str) -> None:
     assert remark.startswith(f"'{name}' is mutable, but")
     assert why in remark
     assert schema.with_feature(name, role="immutable").lint() == []
+    assert schema.lint(locked=[name]) == []
+    assert schema.lint(locked=["another"]) == [remark]
 
 
 def test_two_columns_of_dates_are_one_error() -> None:

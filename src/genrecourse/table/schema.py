@@ -444,13 +444,19 @@ class Schema(BaseModel):
 
     # ---- lint -------------------------------------------------------------------------------
 
-    def lint(self, X: pd.DataFrame | None = None) -> list[str]:
+    def lint(self, X: pd.DataFrame | None = None, *, locked: Iterable[str] = ()) -> list[str]:
         """Return one sentence for each thing that looks wrong.
 
         If the table is given, the sentences also cover its columns: those that differ in every row,
         never vary, hold dates or numbers as text, have heavy tails, or do not match their formula.
+        locked: features that other rules, such as a policy's, forbid to change.
         """
-        remarks = [remark for feature in self.features for remark in _lint_feature(feature)]
+        kept = set(locked)
+        remarks = [
+            remark
+            for feature in self.features
+            for remark in _lint_feature(feature, is_locked=feature.name in kept)
+        ]
         if X is not None:
             self.check_columns(X)
             for feature in self.features:
@@ -685,8 +691,10 @@ _NUMBER = re.compile(
 )
 
 
-def _lint_feature(feature: Feature) -> list[str]:
+def _lint_feature(feature: Feature, *, is_locked: bool) -> list[str]:
     remarks = _lint_levels(feature)
+    if feature.role == "mutable" and is_locked:
+        return remarks  # no plan asks for a change
     if feature.role == "mutable":
         if _PROTECTED.search(feature.name):
             remarks.append(
