@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genrecourse.advice.own_data import own_data, split_table
+from genrecourse.advice.own_data import own_data
 from genrecourse.data.datasets import DATASETS, load_dataset
 from genrecourse.errors import UserError
 from genrecourse.evaluation.comparison.fence import Fence
+from genrecourse.table.splits import split_table
 
 N = 120
 

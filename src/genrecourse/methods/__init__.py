@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from genrecourse.errors import UserError
 from genrecourse.methods.registry import Listed, Registry
-from genrecourse.model import artifact
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
@@ -89,6 +88,8 @@ def load(
     ...     type(load(f"{folder}/model", example_score)).__name__
     'NearestNeighbour'
     """
+    from genrecourse.model import artifact  # brings torch, which the names of methods do not need
+
     meta, arrays = artifact.read(folder)
     known = METHODS.class_names()
     name = str(meta.get("method")) if isinstance(meta, dict) else "?"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections import UserDict
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
@@ -54,6 +56,19 @@ class Registry(UserDict[str, Any]):
         if isinstance(found, Listed):
             found = self.data[name] = found.maker()
         return found
+
+    def docstring(self, name: str) -> str:
+        """Return the docstring of a class. One that is listed is read, and not imported.
+
+        >>> Registry(nnr=Listed("nearest", "NearestNeighbour")).docstring("nnr").split()[0]
+        'Copies'
+        """
+        found = self.data[name]
+        if not isinstance(found, Listed):
+            return getattr(found, "func", found).__doc__ or ""
+        text = Path(__file__).with_name(f"{found.module}.py").read_text(encoding="utf-8")
+        classes = (node for node in ast.parse(text).body if isinstance(node, ast.ClassDef))
+        return next(ast.get_docstring(node) or "" for node in classes if node.name == found.name)
 
     def class_names(self) -> dict[str, str]:
         """Return the name under which each class is found, without importing the classes."""

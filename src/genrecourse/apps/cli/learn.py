@@ -106,7 +106,7 @@ def split_command(
         check_table(output, reads=[table])
     if rest.absolute() == held.absolute():
         raise UserError(f"--rest and --held both name {rest}; name two files")
-    from genrecourse.advice.own_data import split_table
+    from genrecourse.table.splits import split_table
     from genrecourse.table.table_files import read_table, write_table
 
     parts = split_table(read_table(table), share=share, target=target, together=together, seed=seed)

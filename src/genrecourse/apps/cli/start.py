@@ -84,7 +84,7 @@ def policies(
     ] = None,
 ) -> None:
     """List the example policies inside the package, or write one to a file, to start from."""
-    from genrecourse.advice.catalogue import describe_policies, example_policy
+    from genrecourse.advice.example_policies import describe_policies, example_policy
 
     if name is None:
         table = Table("name", "what it lets a plan change", box=None)
