@@ -16,6 +16,7 @@ import tomllib
 from pathlib import Path
 
 EXTRAS = ("parquet",)
+TOOLS = ("hypothesis", "lightgbm", "pytest>", "xgboost-cpu")  # the tests need them
 
 
 def lowest(requirements: list[str]) -> list[str]:
@@ -34,6 +35,7 @@ def main() -> None:
     wanted = list(project["dependencies"])
     for extra in EXTRAS:
         wanted += project["optional-dependencies"][extra]
+    wanted += [each for each in project["optional-dependencies"]["dev"] if each.startswith(TOOLS)]
     found = lowest(wanted)
     if os.environ.get("LOWEST_TORCH") != "1":
         pinned = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()

@@ -237,7 +237,7 @@ def _outcome(plans: Plans, scores: pd.DataFrame, n_notes: int) -> Text:
 def typed_command() -> str:
     """Return how the command of this environment is typed in a shell that is in this folder.
 
-    >>> typed_command().split()[-1].startswith("genrecourse")
+    >>> "genrecourse" in typed_command()
     True
     """
     own = next(iter(sorted(Path(sys.executable).parent.glob("genrecourse*"))), None)

@@ -34,7 +34,7 @@ class TargetRange:
     Examples:
         >>> X = pd.DataFrame({"income": [10.0, 40.0, 80.0]})
         >>> h = TargetRange(lambda X: X["income"], X, at_least=40, at_most=60)
-        >>> [round(score, 2) for score in h(X)]
+        >>> h(X).round(2).tolist()
         [0.12, 0.5, 0.17]
         >>> (h(X) > 0.5).tolist()
         [False, True, False]

@@ -180,11 +180,13 @@ class _RunsBar:
         self._task = self._bar.add_task("", total=total)
 
     def __enter__(self) -> _RunsBar:
-        self._bar.start()
+        if not self._bar.disable:  # as in `model.training`
+            self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        if not self._bar.disable:
+            self._bar.stop()
 
     def say(self, what: str) -> None:
         self._bar.update(self._task, description=what)
