@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from genrecourse.advice.learning import as_seen, outcomes, without_columns
+from genrecourse.advice.columns import as_seen, outcomes, without_columns
 from genrecourse.data.own_table import add_own_table
 from genrecourse.errors import UserError
 from genrecourse.model.classifier import Classifier

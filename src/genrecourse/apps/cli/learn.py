@@ -56,7 +56,7 @@ def schema(
     from genrecourse.advice.outputs import check_file
 
     check_file(output, reads=[table])
-    from genrecourse.advice.learning import without_columns
+    from genrecourse.advice.columns import without_columns
     from genrecourse.table.discovery import discover_relations, keep_relations
     from genrecourse.table.schema import Schema
     from genrecourse.table.table_files import read_table
@@ -134,7 +134,7 @@ def policy_command(
 
     What 'fit' or a request would refuse for such a table is an error.
     """
-    from genrecourse.advice.learning import without_columns
+    from genrecourse.advice.columns import without_columns
     from genrecourse.advice.policy_check import check_policy
     from genrecourse.advice.service import Service
     from genrecourse.rules.policy import Policy
