@@ -397,7 +397,8 @@ def test_the_demo_tells_plans_scores_and_what_is_next(
     assert "demo/report.html" in said
     assert "--policy demo/policy.toml" in said
     assert "genrecourse schema YOUR.csv" in said
-    assert max(map(len, said.splitlines())) <= 80
+    lines = [line for line in said.splitlines() if demo.typed_command() not in line]
+    assert max(map(len, lines)) <= 80  # a command is one line, however long its path is
     assert len(said.splitlines()) <= 50
     notes = [line for line in said.splitlines() if line.startswith("warning: ")]
     assert len(notes) <= 1

@@ -110,7 +110,8 @@ def run_demo(
         console.print(_warning(plans[warned[0]]))
     console.print(_picture(plans))
     console.print(_outcome(plans, scores, len(notes)))
-    console.print(_next(path))
+    for line in _next(path):
+        console.print(line, soft_wrap=True)  # a command that is broken in two cannot be copied
 
 
 # ---- who is shown -------------------------------------------------------------------------------
@@ -253,21 +254,21 @@ def typed_command() -> str:
     return str(relative) if len(relative.parts) > 1 else os.path.join(os.curdir, relative)
 
 
-def _next(path: Path) -> Group:
+def _next(path: Path) -> list[Text]:
     command, policy = typed_command(), path.with_name("policy.toml")
-    lines = [
+    steps = [
         "datasets german -o german.csv",
         f"fit german.csv --policy {policy} -o model",
         "plans model german.csv -n 3 -o plans.html",
     ]
     own = "schema YOUR.csv --target OUTCOME -o schema.json"
-    return Group(
+    return [
         Text.assemble("\nOpen in a browser: ", (str(path), "bold")),
         Text("The same, step by step:"),
-        *(Text(f"  {command} {line}", style="cyan") for line in lines),
+        *(Text(f"  {command} {step}", style="cyan") for step in steps),
         Text("Your own table; the policy above is one to start from:"),
         Text(f"  {command} {own}", style="cyan"),
-    )
+    ]
 
 
 def _scores(case: Case, policy: Policy, of_genre: pd.DataFrame) -> pd.DataFrame:
