@@ -10,14 +10,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUNTIME := $(VENV)/.runtime
+SERVING := $(VENV)/.serving
 
-.PHONY: help demo venv lint test docs soak mutants bench bench-peers paper-quick paper dist lowest clean
+.PHONY: help demo serve venv lint test docs soak fuzz mutants bench bench-peers paper-quick paper dist lowest clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(RUNTIME) ## train on German credit, show plans, write demo/report.html
 	$(BIN)/genrecourse demo --folder demo
+
+serve: $(SERVING) ## the page and the API of a model of German credit, in a browser
+	test -f demo/model/model.json || { mkdir -p demo; \
+		$(BIN)/genrecourse datasets german -o demo/german.csv; \
+		$(BIN)/genrecourse fit demo/german.csv --policy policies/german.toml -o demo/model; }
+	$(BIN)/genrecourse serve demo/model --name german --open
 
 venv: $(STAMP) ## create or update .venv (quick when nothing changed)
 
@@ -28,6 +35,10 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 $(RUNTIME): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e .
+	touch $@
+
+$(SERVING): $(RUNTIME)
+	$(INSTALL) -e '.[serve]'
 	touch $@
 
 $(STAMP): $(RUNTIME)
@@ -49,11 +60,16 @@ docs: $(STAMP) ## the pages of docs/ as a site, into site/
 	$(BIN)/python scripts/cli_page.py > docs/cli.md
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-SOAK = tests/methods/test_properties.py tests/planning/test_plan_properties.py
-soak: $(STAMP) ## the property tests on 100,000 rows and plans, into benchmarks/results/soak.txt
+SOAK = tests/methods/test_properties.py tests/planning/test_plan_properties.py \
+	tests/advice/test_plan_files.py
+soak: $(STAMP) ## property tests on 100,000 rows and plans, 10,000 plans to files and back, bad input
 	mkdir -p benchmarks/results
 	GENRECOURSE_SOAK_ROWS=100000 OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SOAK) -q \
 		| tee benchmarks/results/soak.txt
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.hold.soak
+
+fuzz: $(STAMP) ## 20,000 requests that the API's description allows or forbids, into benchmarks/results
+	$(BIN)/python -m benchmarks.fuzz_api --processes 2
 
 mutants: $(STAMP) ## break the library on purpose, into benchmarks/results/mutants.txt
 	$(BIN)/python -m scripts.mutants

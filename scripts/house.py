@@ -27,10 +27,10 @@ LIMITS = {
     "longest import chain": 15,
     "functions that take a foreign method": 0,
     "private accesses across files": 0,
-    "methods of Method": 18,
+    "methods of Method": 22,  # four of them are Python's: new, copy and pickle
 }
 # public verbs of the library, whose first argument is a method by design
-VERBS = {"audit", "evaluate", "report_html", "write_report", "check_method"}
+VERBS = {"audit", "evaluate", "reasons", "report_html", "write_report", "check_method"}
 # the contract that a method must pass: its subject is a method, by design
 CONTRACT = PACKAGE / "evaluation" / "checks.py"
 

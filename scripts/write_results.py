@@ -14,6 +14,7 @@ import re
 import sys
 from pathlib import Path
 
+from benchmarks import growth, serve_tables
 from benchmarks import relation_tables as relations
 from benchmarks import sampling_tables as sampling
 from benchmarks.plan_tables import advice, plans, policies, promises, rules
@@ -179,6 +180,12 @@ def pages() -> dict[Path, str]:
             "made": f"\n{relations.made()}\n",
             "found": f"\n{relations.found()}\n",
             "plans": f"\n{relations.plans()}\n",
+        },
+        "docs/scale.md": {axis: f"\n{growth.table(axis)}\n" for axis in growth.AXES},
+        "docs/serve.md": {
+            "limits": f"\n{serve_tables.limits()}\n",
+            "serve": f"\n{serve_tables.serve()}\n",
+            "fuzz": f"\n{serve_tables.fuzz()}\n",
         },
     }
     found = {}

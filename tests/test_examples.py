@@ -36,6 +36,7 @@ DONE = {
     "auditing",
     "rules",
     "advice",
+    "compat",
     "planning",
     "reports",
     "evaluation",

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from genrecourse.advice.reasons import reasons
     from genrecourse.auditing.result import audit
     from genrecourse.data.datasets import load_dataset
     from genrecourse.errors import UserError
@@ -54,6 +55,7 @@ _MODULES = {
     "keep_relations": "table.discovery",
     "load": "methods",
     "load_dataset": "data.datasets",
+    "reasons": "advice.reasons",
 }
 
 __all__ = [
@@ -76,6 +78,7 @@ __all__ = [
     "keep_relations",
     "load",
     "load_dataset",
+    "reasons",
 ]
 
 

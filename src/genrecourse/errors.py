@@ -16,6 +16,7 @@ from pathlib import Path
 # front ends that call `fit` for a user: a warning may name a line of theirs
 CALLERS = ("apps", "advice", "auditing", "reports", "evaluation")
 _UNPRINTABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of characters
+_LONG = re.compile(r"\S{500,}")  # a value that nobody reads to its end
 SHOWN = 80  # characters of a value in a message
 LONG_BITS = 256  # of a whole number that is not written out in a message
 
@@ -31,10 +32,13 @@ class UserError(ValueError):
         genrecourse.errors.UserError: no data set 'germn' (did you mean 'german'?); ...
         >>> str(UserError("no column 'in\\x00come'")).isprintable()
         True
+        >>> len(str(UserError("no column " + "x" * 10_000)))
+        213
     """
 
     def __init__(self, text: str = ""):
         # what nobody can print, or write to a file, is shown as Python writes it
+        text = _LONG.sub(lambda found: found[0][:200] + "...", text)
         super().__init__(_UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], text))
 
 

@@ -138,7 +138,7 @@ def test_equation_marks_are_closed() -> None:
 # Tests of equations and algorithm lines: all of tests/genre/ but those of requests and searches.
 OTHERS = {
     *("test_any_lam.py", "test_sample_constrained.py"),
-    *("test_search.py", "test_search_compared.py"),
+    *("test_search.py", "test_search_compared.py", "test_large_tables.py"),
 }
 EQUATION_TESTS = [
     *(p for p in (ROOT / "tests/genre").glob("test_*.py") if p.name not in OTHERS),
@@ -190,7 +190,8 @@ def test_tau_is_explained_beside_temperature() -> None:
 # ---- code blocks ---------------------------------------------------------------------------------
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
-RUN_ELSEWHERE = ["add_a_rule.md"]  # test_add_a_rule.py applies it to a copy of the package
+# add_a_rule: test_add_a_rule.py applies it to a copy of the package; serve: test_docs_page.py asks
+RUN_ELSEWHERE = ["add_a_rule.md", "serve.md"]
 FILE_NAME = re.compile(r"# (\w+\.py)\n")  # the first line of a block that is a file
 # what a browser loads by itself from another server; a link that a reader clicks is none of these
 FETCHED = re.compile(r"<(?:script|img|iframe|source|link)[^>]*(?:src|href)=[\"']?(?:https?:)?//")

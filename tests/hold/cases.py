@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,22 +35,14 @@ from genrecourse.reports.plan_report import write_report
 from genrecourse.table.formulas import parse_formula
 from genrecourse.table.table_files import read_table
 from genrecourse.table.text_files import write_text
+from tests.hold.case import Case
+from tests.hold.faults import faults
 
 HUGE, LONG = 10**400, 10**5000  # too large for a float, and to be written out
 NUL, HALF = "in\0come", "in\ud800come"
 TABLE = pd.DataFrame({"income": np.arange(80.0), "debt": np.arange(80.0, 0, -1)})
 OUTCOMES = TABLE["income"] >= 40
 SCHEMA = Schema.infer(TABLE)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A call, and texts that its error must hold: the setting and the value, or the name."""
-
-    kind: str
-    label: str
-    act: Callable[[], Any]
-    says: tuple[str, ...] = ()
 
 
 def score(X: pd.DataFrame) -> np.ndarray:
@@ -77,12 +69,16 @@ class World:
         (folder / "file").write_text("text")
 
 
-def every_case(folder: Path) -> list[Case]:
-    """Return all cases. folder: empty, and may be written to."""
+def every_case(folder: Path, n_broken: int = 400, seed: int = 0) -> list[Case]:
+    """Return all cases. folder: empty, and may be written to.
+
+    n_broken: how many files are broken at random; seed: of these.
+    """
     world = World(folder)
     of_settings = (settings(), records(), stated(), unknown(world), options(world), sizes(world))
     of_files = (paths(world), texts(world), names(), rules())
-    return [case for part in of_settings + of_files for case in part]
+    of_faults = faults(folder, n_broken, seed)
+    return [case for part in (*of_settings, *of_files, of_faults) for case in part]
 
 
 # ---- settings --------------------------------------------------------------------------------

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-import warnings
+import sys
+import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,18 @@ from genrecourse.methods import METHODS
 from genrecourse.methods.genre import Training
 from genrecourse.model.settings import Number, Record, allowed_in, fault_in
 from genrecourse.table import limits
-from tests.hold.cases import COUNTS, OUTCOMES, TABLE, Case, World, counted, every_case, score
+from tests.hold import case
+from tests.hold.case import Case, complaint, outcome
+from tests.hold.cases import COUNTS, OUTCOMES, TABLE, World, counted, every_case, score
+from tests.hold.soak import SOAK
 
 KINDS = json.loads(COUNTS.read_text())
-LONGEST = 1500  # letters of a message: lists of methods and parameters are long
+# slower ones, of which every n-th is tried; `make soak` tries them all
+EVERY = {"words": 12, "cells": 5}
+
+
+def fail(text: str) -> None:
+    raise UserError(text)
 
 
 @pytest.fixture(scope="module")
@@ -29,44 +39,44 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
     return every_case(tmp_path_factory.mktemp("hold"))
 
 
-def complaint(case: Case) -> str:
-    """What is wrong with the answer to a case; "" if nothing is."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            case.act()
-    except UserError as error:
-        text = str(error)
-    except BaseException as error:
-        return f"{type(error).__name__}: {str(error)[:200]}"
-    else:
-        return "accepted in silence"
-    if "\n" in text or "\0" in text or (not text.isascii() and _cannot_be_printed(text)):
-        return f"not a line that can be printed: {text[:200]!r}"
-    if len(text) > LONGEST:
-        return f"{len(text)} letters: {text[:200]}"
-    lacks = [word for word in case.says if word not in text]
-    return f"does not say {lacks}: {text[:300]}" if lacks else ""
-
-
-def _cannot_be_printed(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_bad_input_is_one_sentence(kind: str, cases: list[Case]) -> None:
-    wrong = {case.label: complaint(case) for case in cases if case.kind == kind}
+    tried = [each for each in cases if each.kind == kind][:: EVERY.get(kind, 1)]
+    wrong = {each.label: complaint(each) for each in tried}
     found = [f"{label}: {said}" for label, said in wrong.items() if said]
     assert not found, f"{len(found)} of {len(wrong)}\n" + "\n".join(found[:40])
 
 
 def test_the_counts_are_those_that_are_committed(cases: list[Case]) -> None:
     assert counted(cases) == KINDS, "run python -m tests.hold.cases"
-    assert sum(KINDS.values()) > 2000
+    assert sum(n // EVERY.get(kind, 1) for kind, n in KINDS.items()) > 2000
+
+
+@pytest.mark.parametrize(
+    ("act", "found"),
+    [
+        (lambda: 1, ("wrong", "accepted in silence")),
+        (lambda: {}["a"], ("wrong", "KeyError: 'a'")),
+        (lambda: sys.exit(1), ("wrong", "SystemExit: 1")),
+        (partial(fail, "one\ntwo"), ("wrong", "not a line that can be printed: 'one\\ntwo'")),
+        (partial(fail, "no such thing"), ("refused", "")),
+        (partial(time.sleep, 9), ("wrong", "TooLongError: no answer within 1 seconds")),
+    ],
+)
+def test_what_is_wrong_is_seen(
+    act: Any, found: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(case, "SECONDS", 1)
+    assert outcome(Case("test", "a case", act)) == found
+    wrong = found if found[1] != "accepted in silence" else ("answered", "")
+    assert outcome(Case("test", "a case", act, may_answer=True)) == wrong
+
+
+def test_the_last_soak_found_nothing_wrong() -> None:
+    text = SOAK.read_text()
+    assert "20,000 cases" in text
+    assert "0 wrong" in text
+    assert all(f"\n{kind} " in text for kind in KINDS)
 
 
 def test_the_page_states_every_limit() -> None:

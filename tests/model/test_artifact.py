@@ -721,7 +721,7 @@ def test_a_model_is_replaced_and_parents_are_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 @pytest.mark.parametrize(
-    ("call", "nth"), [("mkdir", 2), ("fsync", 1), ("fsync", 2), ("rename", 1), ("rename", 2)]
+    ("call", "nth"), [("mkdir", 1), ("fsync", 1), ("fsync", 2), ("replace", 1), ("replace", 2)]
 )
 def test_a_failure_while_writing_changes_nothing(
     saved: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, call: str, nth: int
@@ -746,9 +746,34 @@ def test_a_failure_while_writing_changes_nothing(
                 with pytest.raises(KeyboardInterrupt):
                     fitted("nnr").save(folder)
 
-    attempt(saved)
-    if (call, nth) != ("rename", 2):  # a new folder needs one
-        attempt(saved.parent / "other")
+    if call != "mkdir":  # the folder is there
+        attempt(saved)
+    attempt(saved.parent / "other")
     assert everything(saved.parent) == before
     assert [p.name for p in saved.parent.iterdir()] == ["model"]
+    assert answers(load(saved)) == answers(fitted("genre"))
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
+@pytest.mark.parametrize(("call", "nth"), [("fsync", 4), ("replace", 3)])
+def test_after_the_new_json_has_its_name_the_new_model_counts(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, call: str, nth: int
+) -> None:
+    calls, real = [], getattr(os, call)
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        calls.append(args)
+        if len(calls) == nth:
+            raise error
+        return real(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        try:
+            fitted("nnr").save(saved)
+        except KeyboardInterrupt:
+            assert not isinstance(error, OSError)
+    assert answers(load(saved)) == answers(fitted("nnr"))
+    fitted("genre").save(saved)  # and the next save leaves nothing behind
+    assert sorted(os.listdir(saved)) == BOTH
     assert answers(load(saved)) == answers(fitted("genre"))

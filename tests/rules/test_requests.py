@@ -343,6 +343,28 @@ def test_a_rule_that_nobody_can_meet_names_itself_and_the_row(
     compiled(rule, X, np.array([True, False]))  # bob asks for nothing
 
 
+@pytest.mark.parametrize(
+    ("name", "beside"),
+    [
+        ("income", {"ranges": {"income": [60, 90]}}),
+        ("marital status", {"allowed": {"marital status": ["Married"]}}),
+    ],
+)
+def test_a_locked_feature_may_have_a_value_that_no_plan_could_give(
+    name: str, beside: dict[str, Any]
+) -> None:
+    """What stays breaks no rule on its own values; the lock is kept all the same."""
+    book = request_book({"lock": [name], **beside}, RULES, people(START))
+    j = SCHEMA.names.index(name)
+    assert book.locked[0, j]
+    F = ENCODER.features(people(START))
+    assert book.feasible(F, F).all()
+    moved = F.copy()
+    moved[0, j] = 0.75 if name == "income" else 1.0  # within the other rule
+    assert not book.feasible(F, moved).any()
+    assert request_book(beside, RULES, people(START)).feasible(F, moved).all()
+
+
 def test_numbers_in_a_rule_are_written_as_people_do() -> None:
     rich = pd.concat([people(START)] * 2, ignore_index=True)
     with pytest.raises(UserError, match=r"between 200,000,000 and 300,000,000\.5,") as caught:

@@ -77,6 +77,15 @@ def test_every_line_of_a_file_is_bad(problem: Problem, tmp_path: Path) -> None:
     assert len(problem.read_each(table).faults) == 3
 
 
+def test_an_infinite_number_is_named_as_one(problem: Problem, tmp_path: Path) -> None:
+    line = "inf,0.5,5,cook,True,1,0,1"
+    for lines in ([line], [*GOOD[:2], line]):
+        table = from_file(tmp_path, lines)
+        with pytest.raises(UserError, match="column 'income' holds 1 infinite value"):
+            problem.read(table)
+        assert [f.code for f in problem.read_each(table).faults.values()] == ["not-finite"]
+
+
 def test_a_file_with_nothing_but_its_header(problem: Problem, tmp_path: Path) -> None:
     table = from_file(tmp_path, [])
     found = problem.read_each(table)

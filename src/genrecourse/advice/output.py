@@ -11,11 +11,35 @@ from genrecourse.table.table_files import write_table
 from genrecourse.table.text_files import write_text
 
 if TYPE_CHECKING:
+    from genrecourse.advice.reasons import Reasons
     from genrecourse.advice.request import PlanRequest
     from genrecourse.advice.service import Service
     from genrecourse.auditing import Audit
     from genrecourse.planning.letter_form import Letter
     from genrecourse.planning.plans import Plans
+
+
+def write_reasons(path: Path, reasons: Reasons) -> None:
+    """Write reasons: .json with all numbers, .html as a page of its own, or .txt.
+
+    >>> import tempfile
+    >>> from genrecourse.advice.reasons import Reasons
+    >>> made = Reasons("Ada", 0.3, 0.5, 0.6, 0.6, (), scale="score", others=80, asked=640)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_reasons(Path(folder, "reasons.txt"), made)
+    ...     Path(folder, "reasons.txt").read_text().splitlines()[0]
+    'Ada: What mattered for this score'
+    """
+    kind = path.suffix.lower()
+    if kind == ".json":
+        write_text(reasons.to_json() + "\n", path)
+    elif kind == ".html":
+        from genrecourse.reports.html import document  # brings matplotlib: slow to import
+
+        words = reasons.language
+        write_text(document(words("why.title"), [reasons.to_html()], words("code")), path)
+    else:
+        write_text(reasons.to_text() + "\n", path)
 
 
 def write_letter(path: Path, letter: Letter) -> None:
@@ -33,9 +57,17 @@ def write_letter(path: Path, letter: Letter) -> None:
 
 
 def write_plans(
-    path: Path, service: Service, X: pd.DataFrame, plans: Plans, request: PlanRequest
+    path: Path,
+    service: Service,
+    X: pd.DataFrame,
+    plans: Plans,
+    request: PlanRequest,
+    *,
+    safe_cells: bool = False,
 ) -> None:
     """Write plans: a .html to read, a .json with everything, or a table with one line each.
+
+    safe_cells: as in `write_table`.
 
     >>> import tempfile
     >>> from genrecourse import NearestNeighbour, Schema
@@ -56,11 +88,13 @@ def write_plans(
     elif kind == ".json":
         write_text(plans.to_json() + "\n", path)
     else:
-        write_table(service.plan_table(plans, X), path)
+        write_table(service.plan_table(plans, X), path, safe_cells=safe_cells)
 
 
-def write_audit(path: Path, audit: Audit) -> None:
+def write_audit(path: Path, audit: Audit, *, safe_cells: bool = False) -> None:
     """Write an audit: a .html to read, or its numbers as .json or as a table.
+
+    safe_cells: as in `write_table`.
 
     >>> import tempfile
     >>> from genrecourse import NearestNeighbour, Schema, audit
@@ -78,4 +112,4 @@ def write_audit(path: Path, audit: Audit) -> None:
     elif kind == ".json":
         write_text(audit.to_json() + "\n", path)
     else:
-        write_table(audit.to_frame(), path)
+        write_table(audit.to_frame(), path, safe_cells=safe_cells)

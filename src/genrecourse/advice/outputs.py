@@ -24,7 +24,7 @@ from genrecourse.table.text_files import NEEDS_PARQUET, from_json, path_of, read
 TABLES = (".csv", ".parquet")
 MODEL_FORMAT = "genrecourse-model"  # `model.artifact.FORMAT`, whose import takes seconds
 # also what a save that was killed has left
-MODEL_FILES = re.compile(r"(model|tensors)(-[0-9a-f]{16})?\.(json|safetensors)")
+MODEL_FILES = re.compile(r"(model|tensors)(-[0-9a-f]{16})?\.(json|safetensors|part)")
 SHOWN = 3  # entries of a folder that a message names
 
 
@@ -88,6 +88,14 @@ def check_letter(path: Path, *, reads: Iterable[Path | None] = ()) -> None:
     >>> check_letter(Path("letter.txt"))
     """
     check_file(path, (".html", ".txt"), reads=reads)
+
+
+def check_reasons(path: Path, *, reads: Iterable[Path | None] = ()) -> None:
+    """Raise UserError if reasons could not be written to `path`.
+
+    >>> check_reasons(Path("reasons.json"))
+    """
+    check_file(path, (".json", ".html", ".txt"), reads=reads)
 
 
 def check_results(path: Path) -> None:
@@ -184,10 +192,10 @@ def _check_parent(path: Path) -> None:
 def _check_not_read(path: Path, reads: Iterable[Path | None]) -> None:
     """Refuse to write to what is read: to the table itself, or into the folder of the model."""
     for read in reads:
-        if read is None or not read.exists():
+        if read is None or not os.path.exists(read):  # Path.exists raises for some paths
             continue
         for place in (path, path.absolute().parent):
-            same = place.exists() and place.samefile(read)
+            same = os.path.exists(place) and place.samefile(read)
             if same and (place is path or read.is_dir()):
                 whose = "it" if place is path else f"the folder {read}"
                 raise UserError(f"cannot write {path}: {whose} is read; name another place")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from genrecourse.table.csv_cells import AFTER
+
 if TYPE_CHECKING:
     from genrecourse.planning.plans import Change, Plan, Plans
     from genrecourse.table.schema import Schema
@@ -39,6 +41,9 @@ def plan_table(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             "score_before": [plan.score_before for _, plan in every],
             "score_after": [plan.score_after for _, plan in every],
             "cost": [plan.cost for _, plan in every],
+            "months": [plan.effort and plan.effort.months for _, plan in every],
+            "money": [plan.effort and plan.effort.money for _, plan in every],
+            "effort": [plan.takes for _, plan in every],
             "plan": [_in_words(plan.changes) for _, plan in every],
             "then_changes_by_itself": [_in_words(plan.consequences) for _, plan in every],
             "how_sturdy": ["; ".join(plan.prospects) for _, plan in every],
@@ -56,7 +61,7 @@ def plan_table(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     for line, (_, plan) in enumerate(every):
         for change in (*plan.changes, *plan.consequences):
             after.iat[line, schema.names.index(change.feature.name)] = change.after
-    return pd.concat([about, after.infer_objects().add_prefix("new ")], axis=1)
+    return pd.concat([about, after.infer_objects().add_prefix(AFTER)], axis=1)
 
 
 def _today(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from genrecourse.errors import UserError, did_you_mean
 from genrecourse.planning.choice import MOST_CHANGES
+from genrecourse.planning.effort import check_sort
 from genrecourse.planning.promise import DELTA, check_promise
 from genrecourse.planning.sturdy import MIN_ROBUST
 from genrecourse.rules.policy import promise_in_force, rules_in_force
@@ -40,6 +41,10 @@ class PlanRequest:
         limit.
     errors: "status": a row that cannot be read gets the status `unreadable` and the reason;
         "raise": it is a UserError.
+    most_months, most_money: the most time and money that a plan may take, by what the policy says
+        about changes (docs/policy.md); None: no limit.
+    sort: the order of each person's plans: "time", "money", "changes" or "cost"; None: the method's
+        choice first.
     options: further options of the method, by name, such as `lam` or `n_draws` of GenRe.
 
     >>> PlanRequest(n=2, rules={"lock": ["age"]}).keywords()["n"]
@@ -56,6 +61,9 @@ class PlanRequest:
     min_robust: float = MIN_ROBUST
     most_changes: int | None = MOST_CHANGES
     errors: str = "status"
+    most_months: float | None = None
+    most_money: float | None = None
+    sort: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -64,6 +72,8 @@ class PlanRequest:
         twice = [name for name in self.options if name in _names()]
         if twice:
             raise UserError(f"the option {twice[0]!r} is a field of the request; set it there")
+        if self.sort is not None:
+            check_sort("plans", self.sort)
         if self.promise is not None:
             check_promise("plans", self.promise, DELTA if self.delta is None else self.delta)
 
@@ -98,6 +108,9 @@ class PlanRequest:
         }
         stated: dict[str, Any] = {
             "safety": self.safety,
+            "most_months": self.most_months,
+            "most_money": self.most_money,
+            "sort": self.sort,
             "rules": rules_in_force(policy, self.rules),
             "promise": promise_in_force(policy, self.promise),
             "delta": self.delta,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from genrecourse.advice.plan_table import plan_table
+from genrecourse.advice.reasons import Reasons, reasons
 from genrecourse.advice.recheck import check_same_columns, read_plans, recheck
 from genrecourse.advice.request import PlanRequest
 from genrecourse.advice.rule_files import check_people
@@ -130,12 +131,24 @@ class Service:
         """Return the plan of one row of X, counted from 0; further ones are its alternatives."""
         if len(X) == 0:
             raise UserError("the table has no rows, so there is nobody to explain")
-        if not 0 <= row < len(X):
-            raise UserError(f"the table has the rows 0 to {len(X) - 1}; there is no row {row}")
+        _check_row(X, row)
         if request.rules is not None:
             check_people(request.rules, X.index)
         person = X.iloc[[row]]
         return self.plans(person, request.only(person.index))[0]
+
+    def reasons(self, X: pd.DataFrame, row: int, request: PlanRequest = AS_FITTED) -> Reasons:
+        """Return what mattered most for the score of one row of X, counted from 0.
+
+        Reasons are no advice, and no part of a plan. Of the request, the rules count, which say
+        what is locked, and the language. `advice.reasons.reasons` is for several people.
+        """
+        _check_row(X, row)
+        if request.rules is not None:
+            check_people(request.rules, X.index)
+        person = X.iloc[[row]]
+        rules = request.only(person.index).rules
+        return reasons(self.method, person, rules=rules, language=request.language)[0]
 
     def letter(
         self,
@@ -198,3 +211,8 @@ class Service:
             plans = read_plans(plans, like=self.method.problem_.like)
         check_same_columns(plans, self.schema)
         return recheck(plans, self.method.classifier_)
+
+
+def _check_row(X: pd.DataFrame, row: int) -> None:
+    if not 0 <= row < len(X):
+        raise UserError(f"the table has the rows 0 to {len(X) - 1}; there is no row {row}")

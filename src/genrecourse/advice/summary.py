@@ -75,6 +75,10 @@ def summarise_rules(schema: Schema, policy: Policy | None = None) -> RulesSummar
         whole.append(f"at most {counted(rules.max_changes, 'change')}")
     if rules.max_cost is not None:
         whole.append(f"a cost of at most {rules.max_cost:g}")
+    if rules.max_months is not None:
+        whole.append(f"at most {rules.max_months:g} months")
+    if rules.max_money is not None:
+        whole.append(f"a price of at most {rules.max_money:,.10g}")
     return RulesSummary(tuple(features), (*whole, *rules.relations, *schema.relations))
 
 

@@ -1,1 +1,1 @@
-"""The command line and the demo: arguments and printing, no logic of their own."""
+"""The command line, the web service and the demo: arguments, printing, HTTP and no logic."""

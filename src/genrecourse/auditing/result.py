@@ -29,6 +29,7 @@ from genrecourse.errors import UserError
 from genrecourse.model.settings import ROW_ERRORS, check_values
 from genrecourse.planning.plans import fault_in_words
 from genrecourse.planning.wording import english
+from genrecourse.table.schema import check_table
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
@@ -399,8 +400,9 @@ def audit(
     groups = [groups] if isinstance(groups, str) else list(dict.fromkeys(groups))
     _check_settings(level, least, n_boot)
     check_values("audit", {"errors": errors}, {"errors": ROW_ERRORS})
-    if len(X) == 0:
+    if isinstance(X, pd.DataFrame) and len(X) == 0:
         raise UserError("audit: the table has no rows; it needs people to audit")
+    check_table(X)
     name, schema = type(method).__name__, method.schema_
     absent = [column for column in schema.columns if column not in X.columns]
     if absent:

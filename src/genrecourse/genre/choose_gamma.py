@@ -5,7 +5,8 @@ fitted on a draw scores it, and each row keeps its best draw, as selection does 
 
     mean over x of  max over x+ ~ Q(. | x) of  P(valid) + [inlier] - C(x, x+) / d
 
-If two gammas are equally good, the smaller one is chosen.
+If two gammas are equally good, the smaller one is chosen. The scores of some h all lie close to its
+cutoff; then the grid does, too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from genrecourse.rules.book import RuleBook
     from genrecourse.rules.problem import TrainingRows
     from genrecourse.table.cost import Cost
+    from genrecourse.table.encoding import Array
 
 # Not from 0.5: of rows right at its cutoff h knows nothing, and noisy outcomes all the less.
 GAMMA_GRID = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
@@ -61,7 +63,7 @@ def choose_gamma(
     d = len(rules.features)
     Z, F = rows.Z[sources], rows.F[sources]
     report: list[dict[str, Any]] = []
-    for gamma in GAMMA_GRID:
+    for gamma in gammas_for(rows.confidence[candidates]):
         kept = np.flatnonzero(rows.confidence[candidates] > gamma)
         if len(kept) < MIN_TARGETS and report:
             break
@@ -77,3 +79,21 @@ def choose_gamma(
         report.append({"gamma": gamma, "targets": len(kept), "score": score})
     best_line = max(report, key=lambda line: line["score"])
     return float(best_line["gamma"]), report
+
+
+def gammas_for(confidence: Array) -> tuple[float, ...]:
+    """Return the grid for candidates with this confidence (n,).
+
+    It is the fixed one, unless hardly any candidate is above its lowest gamma. Then it goes as far
+    between the cutoff and a confidence that enough of them have.
+
+    >>> gammas_for(np.linspace(0.5, 1.0, 100)) == GAMMA_GRID
+    True
+    >>> gammas_for(np.full(100, 0.51))[:2]
+    (0.501, 0.502)
+    """
+    enough = min(MIN_TARGETS, max(1, len(confidence) // 2))
+    if np.sum(confidence > GAMMA_GRID[0]) >= enough:
+        return GAMMA_GRID
+    room = float(np.sort(confidence)[-enough]) - 0.5
+    return tuple(round(0.5 + (gamma - 0.5) * 2 * room, 12) for gamma in GAMMA_GRID)

@@ -41,6 +41,7 @@ from genrecourse.model.settings import (
     Or,
     Several,
 )
+from genrecourse.model.threads import seeded
 from genrecourse.model.training import TrainingPlan, train
 from genrecourse.trust.judge import CrossFittedJudge
 from genrecourse.trust.refine import refine
@@ -637,8 +638,7 @@ def make_density(
     n_levels = [len(f.categories) for f in schema]
     seen = torch.as_tensor(problem.protected.hide(rows.F))
     knots = make_knots(seen, torch.as_tensor(is_number), n_levels)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(settings.random_state))
+    with seeded(settings.random_state):
         net = RecourseNet(
             settings.net, knots, torch.as_tensor(decoded), bins.n_choices, lam=settings.lam
         )

@@ -38,7 +38,7 @@ from genrecourse.model.settings import (
 )
 from genrecourse.planning.diversity import pick_diverse
 from genrecourse.planning.proposer import Proposals
-from genrecourse.rules.policy import rules_in_force
+from genrecourse.rules.policy import book_in_force
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.limits import DRAWS_AT_ONCE
 from genrecourse.table.noise import KeyedNoise
@@ -487,7 +487,7 @@ class DensityMethod(VerifiedMethod):
         self.check_ready("sample", options)
         check_values(self._where("sample"), {"n": n}, {"n": DRAWS})
         people = self.problem_.read(X)
-        request = self.problem_.compile(rules_in_force(self.policy_, rules), people)
+        request = book_in_force(self.policy_, rules, people)
         encoder, like = self.problem_.encoder, people.X[[c for c in X.columns if c in people.X]]
         if len(X) == 0:
             return long_frame(encoder, like, people.Z, "draw")
@@ -522,7 +522,7 @@ class DensityMethod(VerifiedMethod):
         check_values(self._where("draws"), {"n": n}, {"n": Or(DRAWS, NOTHING)})
         problem, effort = self.problem_, self._effort({})
         people = problem.read(X)
-        request = problem.compile(rules_in_force(self.policy_, rules), people)
+        request = book_in_force(self.policy_, rules, people)
         if request is not None and self.is_distilled_ and temperature is None:
             options["temperature"] = SEARCH_TEMPERATURE  # as `recourse` draws under rules
         if len(X) == 0:

@@ -29,6 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from genrecourse.model.settings import COUNT, RATE, STEPS, WIDTH, Allowed
+from genrecourse.model.threads import seeded
 from genrecourse.model.training import TrainingPlan, train
 
 if TYPE_CHECKING:
@@ -105,8 +106,7 @@ class Denoiser(nn.Module):
 
 def fit_denoiser(x: Tensor, config: DenoiserConfig, seed: int, progress: bool) -> Denoiser:
     """Return a denoiser fitted on x (n, L), with mean 0 and standard deviation SIGMA_DATA."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(seed))
+    with seeded(seed):
         denoiser = Denoiser(x.shape[1], config.width)
     generator = torch.Generator().manual_seed(int(seed))
 

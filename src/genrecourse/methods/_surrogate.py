@@ -24,6 +24,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from genrecourse.errors import stacklevel_of_caller
 from genrecourse.model.artifact import fill, weights
 from genrecourse.model.classifier import MLP, Classifier
+from genrecourse.model.threads import seeded
 from genrecourse.model.training import TrainingPlan, train
 
 if TYPE_CHECKING:
@@ -129,8 +130,7 @@ def _fit_stand_in(problem: Problem, rows: TrainingRows, random_state: int) -> St
     if len(used) == 0:
         used = order
     Z, confidence = _with_mixtures(problem, rows.F[used], rows.confidence[used], rng)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(random_state))
+    with seeded(random_state):
         network = MLP(Z.shape[1], HIDDEN)
     inputs = torch.as_tensor(Z, dtype=torch.float32)
     target = torch.as_tensor(confidence, dtype=torch.float32)

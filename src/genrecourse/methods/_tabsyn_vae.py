@@ -33,6 +33,7 @@ from genrecourse.model.settings import (
     Several,
     heads_conflict,
 )
+from genrecourse.model.threads import seeded
 from genrecourse.model.training import TrainingPlan, train
 
 if TYPE_CHECKING:
@@ -207,8 +208,7 @@ def fit_vae(
     progress: bool,
 ) -> TokenVAE:
     codes, values = tokens
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(seed))
+    with seeded(seed):
         vae = TokenVAE(tokeniser.n_codes, tokeniser.is_number, config)
     generator = torch.Generator().manual_seed(int(seed))
 

@@ -23,6 +23,7 @@ from torch.nn import functional
 from genrecourse.methods._gradient_search import chunks
 from genrecourse.model.artifact import fill
 from genrecourse.model.settings import COUNT, DECAY, RATE, STEPS, WEIGHT, WIDTH, Allowed, Several
+from genrecourse.model.threads import seeded
 from genrecourse.model.training import TrainingPlan, TrainingReport, train
 
 if TYPE_CHECKING:
@@ -205,8 +206,7 @@ def fit_vae(
 
     tensors: the arguments of its loss, one row per training row.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(random_state))
+    with seeded(random_state):
         vae = _make(problem, make, config)
     report = _train(vae, tensors, config, random_state)
     return vae, {"seconds": {"vae": round(report.seconds, 3)}, "steps": report.steps}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -26,10 +26,11 @@ from genrecourse.errors import (
     shown,
     stacklevel_of_caller,
 )
-from genrecourse.methods.params import WithParameters, check_params, pack_params, unpack_params
+from genrecourse.methods.params import check_params, pack_params, unpack_params
 from genrecourse.model import artifact
-from genrecourse.model.artifact import pack, unpack
-from genrecourse.model.classifier import Classifier, fit_mlp
+from genrecourse.model.answers import answers_alike
+from genrecourse.model.artifact import SAME_SCORE, pack, unpack
+from genrecourse.model.classifier import MLP, Classifier, fit_mlp
 from genrecourse.model.settings import (
     ANYTHING,
     NOTHING,
@@ -48,7 +49,7 @@ from genrecourse.planning.plans import fault_in_words
 from genrecourse.planning.proposer import PlanningData, Proposals
 from genrecourse.planning.wording import english
 from genrecourse.rules.book import split_by_rules
-from genrecourse.rules.policy import Policy, read_policy, rules_in_force
+from genrecourse.rules.policy import Policy, book_in_force, read_policy
 from genrecourse.rules.problem import People, Problem, TrainingRows
 from genrecourse.rules.roles import protected_used_by
 from genrecourse.rules.stated import read_rules
@@ -75,7 +76,7 @@ N_PROBES = 64  # training rows whose scores identify a classifier at load
 GROUPS = ("menu", "ground", "levels", "copies")  # of a model file's arrays: what planning keeps
 
 
-class Method(Plannable, BaseEstimator, metaclass=WithParameters):
+class Method(Plannable, BaseEstimator, ABC):
     """A recourse method around a classifier. A subclass writes `_fit` and `_recourse`.
 
     classifier: a `Classifier`, or any model that one can wrap; None: `fit` trains the paper's MLP
@@ -120,6 +121,10 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
     policy_: Policy | None = None  # in force in every verb; see `Policy.applied_to`
     verifier_: Verifier | None = None
     fit_report_: Mapping[str, Any] = MappingProxyType({})  # how the fit went; empty: no report
+
+    def __new__(cls, *_: Any, **params: Any) -> Self:
+        check_params(cls, params)  # before Python refuses an unknown name in its own words
+        return super().__new__(cls)
 
     def __init__(
         self, classifier: Any = None, schema: Schema | None = None, *, random_state: int = 0
@@ -176,6 +181,8 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
         schema = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
         encoder = TableEncoder(schema).fit(X)
         X = X[schema.columns]
+        if y is not None and not hasattr(y, "__len__"):
+            raise UserError(f"{self._where('fit')}: y is {shown(y)}; give one outcome for each row")
         if y is not None and len(y) != len(X):
             raise UserError(f"{self._where('fit')}: X has {len(X)} rows but y has {len(y)}")
         h = _trained(self, X, y, schema)
@@ -186,6 +193,7 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
             self.policy_.check_fitted(self)
         scores = self.classifier_.score(X)
         self._probe_scores = scores[places]
+        _warn_if_unsteady(self._where("fit"), self.problem_, self._probe_scores)
         if y is None:
             favourable = scores > self.classifier_.cutoff
         else:
@@ -198,6 +206,7 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
         self.planning_ = PlanningData.learn(
             F, rows, self.problem_, self.random_state, has_outcomes=y is not None
         )
+        self.planning_.keeps_rows = self._keeps_outcomes
         self._fit(rows)
         if self._keeps_outcomes and self.verifier_ is not None:  # then a loaded one can do it, too
             self.planning_.retrain(y, self.problem_, self.random_state)
@@ -234,7 +243,7 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
         if status:
             _check_room(self._where("recourse"), X)
         people, rules = read.people, read.rules(rules, X.index)
-        compiled = problem.compile(rules_in_force(self.policy_, rules), people)
+        compiled = book_in_force(self.policy_, rules, people)
         Z, Z_plus, rejected = people.Z, people.Z.copy(), np.flatnonzero(people.rejected)
         for places, mine in split_by_rules(compiled, rejected):
             rows = rejected[places]
@@ -279,7 +288,7 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
         rules = read.rules(rules, X.index)
         if rules is not None and len(both) < len(read.rows):
             rules = read_rules(rules).only(before.X.index)
-        compiled = self.problem_.compile(rules_in_force(self.policy_, rules), before)
+        compiled = book_in_force(self.policy_, rules, before)
         found = _assessed(self, before, after, compiled)
         if len(both) == len(X):
             return found
@@ -300,31 +309,7 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
         self.check_ready("save", {})
         if policy is not None:
             policy.check_fitted(self)
-        policy = policy or self.policy_
-        state, arrays = self._state()
-        h, weights = artifact.pack_classifier(self.classifier_)
-        params = pack_params(self.get_params(deep=False))
-        params["schema"] = self.schema is not None
-        given = Classifier.wrap(self.classifier)
-        params["classifier"] = None if self.classifier is None else given.is_fitted
-        meta = {
-            "method": type(self).__name__,
-            "params": params,
-            "schema": artifact.pack_schema(self.schema_),
-            "encoder": artifact.pack_encoder(self.problem_.encoder),
-            "classifier": h,
-            "probe": {
-                "rows": artifact.pack_table(self.problem_.probe),
-                "scores": pack(self._probe_scores),
-            },
-            "state": pack(state),
-            "policy": {} if policy is None else policy.pack(),
-            "voters": dict(self.fit_report_.get("voters", {})),
-        }
-        arrays = {**artifact.under("state", arrays), **artifact.under("classifier", weights)}
-        for name, group in self.planning_.arrays(with_outcomes=self._keeps_outcomes).items():
-            arrays |= artifact.under(name, group)
-        artifact.write(folder, meta, arrays)
+        artifact.write(folder, *_packed(self, policy or self.policy_))
 
     @classmethod
     def restored(
@@ -333,17 +318,24 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
         arrays: dict[str, np.ndarray],
         classifier: Any,
         policy: Policy | str | os.PathLike[str] | None = None,
+        *,
+        is_same: bool = False,
     ) -> Self:
         """Return the method that `save` was called on, from what `artifact.read` returns.
 
-        policy: another policy than the one in the file; see `load`.
+        policy: another policy than the one in the file; see `load`. is_same: the classifier is
+        known to be the one that it was fitted with, and is not asked.
         """
         schema = artifact.unpack_schema(meta["schema"])
         encoder = artifact.unpack_encoder(meta["encoder"])
         probe = artifact.unpack_table(meta["probe"]["rows"])
         scores = np.array(meta["probe"]["scores"], dtype=np.float64)
         h = artifact.unpack_classifier(
-            meta["classifier"], artifact.within("classifier", arrays), classifier, probe, scores
+            meta["classifier"],
+            artifact.within("classifier", arrays),
+            classifier,
+            probe,
+            None if is_same else scores,
         )
         problem = Problem.of(encoder, h, probe)
         method = cls(**unpack_params(meta["params"], cls._records, schema, problem.classifier))
@@ -368,6 +360,37 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
             return None
         return self.problem_.protected.hide_encoded(np.concatenate(self.verifier_.like_))
 
+    # ---- pickle ----------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what pickle stores, for processes that share a method (joblib, Ray, Spark).
+
+        What was learned is stored as in a model file. The parameters, and with them a classifier of
+        the user's, are pickled as they are.
+        """
+        if not _is_packable(self):
+            return dict(vars(self))
+        h = self.classifier_
+        ours = type(h.model) is MLP and h.encoder is not None
+        return {
+            "params": self.get_params(deep=False),
+            "classifier": None if ours else h,
+            "files": artifact.to_bytes(*_packed(self, self.policy_)),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "files" not in state:
+            self.__dict__.update(state)
+            return
+        meta, arrays = artifact.from_bytes(state["files"])
+        made = type(self).restored(meta, arrays, state["classifier"], is_same=True)
+        self.__dict__.update(vars(made) | state["params"])
+
+    def __copy__(self) -> Self:  # it shares what was learned, without a way through bytes
+        made = type(self).__new__(type(self))
+        made.__dict__.update(vars(self))
+        return made
+
     # ---- checks ----------------------------------------------------------------------------------
 
     def check_ready(self, verb: str, options: Mapping[str, Any]) -> None:
@@ -389,6 +412,42 @@ class Method(Plannable, BaseEstimator, metaclass=WithParameters):
 
     def _where(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
+
+
+# ---- model files and pickles ---------------------------------------------------------------------
+
+
+def _packed(method: Method, policy: Policy | None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return what a model file holds: plain values, and arrays."""
+    state, arrays = method._state()
+    h, weights = artifact.pack_classifier(method.classifier_)
+    params = pack_params(method.get_params(deep=False))
+    params["schema"] = method.schema is not None
+    given = Classifier.wrap(method.classifier)
+    params["classifier"] = None if method.classifier is None else given.is_fitted
+    meta = {
+        "method": type(method).__name__,
+        "params": params,
+        "schema": artifact.pack_schema(method.schema_),
+        "encoder": artifact.pack_encoder(method.problem_.encoder),
+        "classifier": h,
+        "probe": {
+            "rows": artifact.pack_table(method.problem_.probe),
+            "scores": pack(method._probe_scores),
+        },
+        "state": pack(state),
+        "policy": {} if policy is None else policy.pack(),
+        "voters": dict(method.fit_report_.get("voters", {})),
+    }
+    arrays = {**artifact.under("state", arrays), **artifact.under("classifier", weights)}
+    for name, group in method.planning_.arrays(with_outcomes=method._keeps_outcomes).items():
+        arrays |= artifact.under(name, group)
+    return meta, arrays
+
+
+def _is_packable(method: Method) -> bool:
+    """Whether there is something learned that a model file can hold."""
+    return method.fitted_ and type(method)._state is not Method._state
 
 
 # ---- what recourse did ---------------------------------------------------------------------------
@@ -485,6 +544,28 @@ def _warn_if_rejected(method: Method, Z: Array, X_plus: pd.DataFrame, Z_plus: Ar
 
 
 # ---- fit -----------------------------------------------------------------------------------------
+
+
+def _warn_if_unsteady(where: str, problem: Problem, scores: Array) -> None:
+    """Warn if h gives some probe rows other scores than it gave them among all training rows.
+
+    It is asked about the middle ones: among them, a row's rank or its share of the range differs.
+    """
+    h = problem.classifier
+    if type(h.model) is MLP:  # the library's own
+        return
+    low, high = h.score_range
+    some = np.argsort(scores, kind="stable")[len(scores) // 4 :][: -(-len(scores) // 2)]
+    again = h.score(problem.probe.iloc[some])
+    differ = answers_alike(scores[some], again, h.cutoff, SAME_SCORE * (high - low))
+    if differ:
+        warnings.warn(
+            f"{where}: the classifier answers differently about the same row: asked twice about "
+            f"{counted(len(some), 'training row')}, {differ}. It may reject a plan that it "
+            "accepted when the plan was made; let its score depend on the row alone (fix its seed, "
+            "and use nothing of the other rows)",
+            stacklevel=stacklevel_of_caller(),
+        )
 
 
 def _trained(method: Method, X: pd.DataFrame, y: Any, schema: Schema) -> Classifier:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from abc import ABCMeta
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,21 +31,6 @@ def check_params(kind: type[Any], params: Mapping[str, Any]) -> None:
     if unknown and not takes_any:
         close = did_you_mean(unknown[0], known)
         raise UserError(f"{kind.__name__} has no parameter {shown(unknown)}{close}; it has {known}")
-
-
-class WithParameters(ABCMeta):
-    """The type of methods: a parameter that a method does not have is a UserError.
-
-    >>> from genrecourse import GenRe
-    >>> GenRe(temprature=1.0)
-    Traceback (most recent call last):
-    ...
-    genrecourse.errors.UserError: GenRe has no parameter ['temprature'] (did you mean 'temper...
-    """
-
-    def __call__(cls, *args: Any, **params: Any) -> Any:
-        check_params(cls, params)
-        return super().__call__(*args, **params)
 
 
 def pack_params(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from genrecourse.methods._gradient_search import REJECTED, SURELY, attempt
 from genrecourse.model.artifact import fill, under, weights, within
 from genrecourse.model.classifier import MLP
 from genrecourse.model.settings import COUNT, RATE, SHARE, STEPS, WEIGHT, Allowed
+from genrecourse.model.threads import seeded
 from genrecourse.model.training import TrainingPlan, train
 
 if TYPE_CHECKING:
@@ -127,8 +128,7 @@ class TAP(GradientMethod):
                 f"{self._where('fit')}: {int(rows.favourable.sum())} of {len(rows.Z)} outcomes are "
                 "favourable; the verifier needs training rows with both outcomes"
             )
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(self.random_state))
+        with seeded(self.random_state):
             self.pair_verifier_ = MLP(2 * rows.Z.shape[1], HIDDEN)
 
         def loss(batch: tuple[Tensor, Tensor]) -> Tensor:

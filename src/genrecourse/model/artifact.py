@@ -3,19 +3,17 @@
     folder/model.json           format, versions, everything that is not an array, checksums
     folder/tensors.safetensors  the arrays
 
-`write` and `read` move a dict and arrays to a folder and back, completely or not at all. The other
-functions turn the parts of a method into such dicts: plain values, tables, the encoder and h.
+`write` and `read` move a dict and arrays to a folder and back, completely or not at all, also if
+a save is killed or others save and read at the same time (`folder`). The other functions turn the
+parts of a method into such dicts: plain values, tables, the encoder and h.
 Files of an older format are migrated when they are read (`migrations`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import shutil
-import uuid
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib.metadata import version
@@ -31,6 +29,14 @@ from torch import nn
 
 from genrecourse.errors import UserError
 from genrecourse.model.classifier import MLP, Classifier
+from genrecourse.model.folder import (
+    JSON_NAME,
+    STAGED,
+    TENSORS_NAME,
+    read_whole,
+    replace_files,
+    tensors_path,
+)
 from genrecourse.model.migrations import Arrays, migrate
 from genrecourse.table.encoding import Array, Block, TableEncoder
 from genrecourse.table.quantiles import Quantiles
@@ -39,7 +45,6 @@ from genrecourse.table.text_files import path_of
 
 FORMAT = "genrecourse-model"
 FORMAT_VERSION = 2
-JSON_NAME, TENSORS_NAME = "model.json", "tensors.safetensors"  # never read from a model file
 MAX_JSON, MAX_TENSORS = 64 * 2**20, 8 * 2**30  # bytes; no larger file is read into memory
 KEYS = {"format", "version", "library", "tensors", "meta", "sha256"}
 SAME_SCORE = 1e-6  # share of the score range by which two scores of the same model may differ
@@ -60,6 +65,25 @@ def write(folder: str | os.PathLike[str], meta: dict[str, Any], arrays: Arrays) 
         ({'method': 'nnr'}, (2, 3))
     """
     folder = Path(os.path.realpath(path_of(folder, "the model")))
+    files = to_bytes(meta, arrays)
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise UserError(f"{folder} is a file; give a folder to save the model in")
+    try:
+        replace_files(folder, files, lambda: _check_target(folder))
+    except OSError as error:
+        raise UserError(
+            f"cannot write the model {folder}: {error.strerror or error}; nothing was changed"
+        ) from None
+
+
+def to_bytes(meta: dict[str, Any], arrays: Arrays) -> dict[str, bytes]:
+    """Return what `write` writes: the content of each file, by its name.
+
+    Examples:
+        >>> files = to_bytes({"method": "nnr"}, {"rows": np.zeros((2, 3))})
+        >>> from_bytes(files)[0]
+        {'method': 'nnr'}
+    """
     # safetensors writes the bytes of an array in memory order, so it must be row by row
     tensors = safetensors.numpy.save({k: np.ascontiguousarray(a) for k, a in arrays.items()})
     body = {
@@ -75,23 +99,14 @@ def write(folder: str | os.PathLike[str], meta: dict[str, Any], arrays: Arrays) 
             f"the model is too large to store: {len(text):,} bytes of JSON (at most {MAX_JSON:,}) "
             f"and {len(tensors):,} bytes of arrays (at most {MAX_TENSORS:,}); fit it on fewer rows"
         )
-    try:
-        _check_target(folder)
-        _write_whole(folder, {JSON_NAME: text, TENSORS_NAME: tensors})
-    except OSError as error:
-        raise UserError(
-            f"cannot write the model {folder}: {error.strerror or error}; nothing was changed"
-        ) from None
+    return {JSON_NAME: text, TENSORS_NAME: tensors}
 
 
 def _check_target(folder: Path) -> None:
-    """Raise UserError unless the folder is new, empty, or holds a model and nothing else."""
-    if not os.path.lexists(folder):
-        return
-    if not folder.is_dir():
-        raise UserError(f"{folder} is a file; give a folder to save the model in")
+    """Raise UserError unless the folder is empty, or holds a model and nothing else."""
     held = sorted(os.listdir(folder))
-    if held and not (set(held) <= {JSON_NAME, TENSORS_NAME} and _is_ours(folder / JSON_NAME)):
+    usual = [name for name in held if not STAGED.fullmatch(name)]  # the others: of a killed save
+    if usual and not (set(usual) <= {JSON_NAME, TENSORS_NAME} and _is_ours(folder / JSON_NAME)):
         raise UserError(
             f"{folder} is not a genrecourse model (it holds {_some(held)}), so it is not "
             "overwritten; give another folder, or empty this one"
@@ -104,50 +119,6 @@ def _is_ours(path: Path) -> bool:
     except (UserError, ValueError, RecursionError):
         return False
     return isinstance(content, dict) and content.get("format") == FORMAT
-
-
-def _write_whole(folder: Path, files: dict[str, bytes]) -> None:
-    """Write the files to a new folder beside the old one, then rename it to the old one's name."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    mark = uuid.uuid4().hex[:12]
-    new, old = (folder.with_name(f".{folder.name}.{mark}.{age}") for age in ("new", "old"))
-    try:
-        new.mkdir()
-        for name, data in files.items():
-            with open(new / name, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-        _sync(new)
-        _swap(new, folder, old)
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
-    _sync(folder.parent)
-
-
-def _swap(new: Path, folder: Path, old: Path) -> None:
-    if not folder.exists():
-        os.rename(new, folder)
-        return
-    try:
-        os.rename(folder, old)
-        os.rename(new, folder)
-    except BaseException:
-        if old.exists():
-            os.rename(old, folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _sync(folder: Path) -> None:
-    """Flush a folder to the disk, so that new names in it survive a crash, if the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -175,17 +146,37 @@ def read(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
             f"the model folder {folder} {what}; give the folder that 'genrecourse fit' or save() "
             "wrote"
         )
-    content = _parse(folder / JSON_NAME)
-    path, claim = folder / TENSORS_NAME, content["tensors"]
-    data = _read_file(path, MAX_TENSORS, claim["bytes"])
-    _check_sum(path, _sha256(data), claim["sha256"])
+    return read_whole(folder, lambda: _read(folder))
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], Arrays]:
+    path = folder / JSON_NAME
+    content = _parse(path, _read_file(path, MAX_JSON))
+    claim = content["tensors"]
+    path = tensors_path(folder, claim["sha256"])
+    return _content(content, path, _read_file(path, MAX_TENSORS, claim["bytes"]))
+
+
+def from_bytes(files: dict[str, bytes]) -> tuple[dict[str, Any], Arrays]:
+    """Return the dict and the arrays that `to_bytes` was given, in the current format.
+
+    Examples:
+        >>> from_bytes(to_bytes({}, {"rows": np.zeros((2, 3))}))[1]["rows"].shape
+        (2, 3)
+    """
+    content = _parse(Path(JSON_NAME), files[JSON_NAME])
+    return _content(content, Path(TENSORS_NAME), files[TENSORS_NAME])
+
+
+def _content(content: dict[str, Any], path: Path, data: bytes) -> tuple[dict[str, Any], Arrays]:
+    """Return the dict and the arrays, of which `data` are the bytes."""
+    _check_sum(path, _sha256(data), content["tensors"]["sha256"])
     return migrate(content["meta"], _arrays(path, data), content["version"])
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def _parse(path: Path, data: bytes) -> dict[str, Any]:
     """Return the content of model.json. Raises UserError if it is not one, is of an unknown
     version, or was changed."""
-    data = _read_file(path, MAX_JSON)
     try:
         content = json.loads(data.decode("ascii"))
         canonical = _dump(content)
@@ -586,7 +577,11 @@ def _hidden(model: MLP) -> list[int]:
 
 
 def unpack_classifier(
-    packed: dict[str, Any], arrays: Arrays, given: Any, rows: pd.DataFrame, scores: Array
+    packed: dict[str, Any],
+    arrays: Arrays,
+    given: Any,
+    rows: pd.DataFrame,
+    scores: Array | None,
 ) -> Classifier:
     """Return h: the stored one, or the given one if it scores the stored rows as the old one did.
 
@@ -595,7 +590,7 @@ def unpack_classifier(
         arrays: h's weights, from `pack_classifier`.
         given: the user's model; None: the stored one.
         rows: some training rows.
-        scores: h's scores of these rows when the method was fitted.
+        scores: h's scores of these rows when the method was fitted; None: `given` is h, for sure.
 
     Examples:
         >>> def h(X):
@@ -627,7 +622,8 @@ def unpack_classifier(
                 f"given one has {name} {getattr(given, name)}; give {name}={settings[name]}, or "
                 "fit the method again"
             )
-    _recognise(given, packed["kind"], rows, scores)
+    if scores is not None:
+        _recognise(given.in_form(rows), packed["kind"], rows, scores)
     return given
 
 

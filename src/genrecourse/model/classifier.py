@@ -7,16 +7,22 @@ the decision model is hidden: `fit_mlp` then learns a substitute from examples.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import nn
 
-from genrecourse.errors import UserError, counted
+from genrecourse.errors import UserError, counted, shown
+from genrecourse.model.answers import as_numbers, brief, has
 from genrecourse.model.settings import (
     COUNT,
     FLAG,
@@ -28,10 +34,12 @@ from genrecourse.model.settings import (
     Several,
     check_settings,
     check_values,
+    is_number,
 )
-from genrecourse.model.threads import n_weights, torch_threads
+from genrecourse.model.threads import evaluating, n_weights, seeded, torch_threads
 from genrecourse.model.training import TrainingPlan, train
 from genrecourse.table.encoding import Array, TableEncoder
+from genrecourse.table.form import TableForm, numbered
 from genrecourse.table.schema import Schema, plain
 
 SCORE_CHUNK = 65_536  # rows that a model scores at once: limits the memory, changes no result
@@ -67,18 +75,20 @@ class Classifier:
         score_range: tuple[float, float] = (0.0, 1.0),
         encoder: TableEncoder | None = None,
     ):
-        low, high = score_range
-        if not low < cutoff < high:
+        low, high = _ends(score_range)
+        if not (is_number(cutoff) and low < cutoff < high):
             raise UserError(
-                f"the cutoff {cutoff} is not inside the score range {score_range}; give the "
+                f"the cutoff {shown(cutoff)} is not inside the score range {score_range}; give the "
                 "lowest and highest score of your model, for example score_range=(300, 850) in "
                 "Python or --score-range 300,850 on the command line"
             )
+        _check_favourable(favourable)
         self.model = model
         self.favourable = favourable
         self.cutoff = cutoff
         self.score_range = (float(low), float(high))
         self.encoder = encoder
+        self.form: TableForm | None = None  # of the table that a method was fitted on
 
     def __sklearn_clone__(self) -> Classifier:
         return self  # scikit-learn's clone would drop what the model learned
@@ -91,6 +101,17 @@ class Classifier:
     def wrap(cls, model: Any) -> Classifier:
         """Return a Classifier unchanged; wrap any other model, or None, with default settings."""
         return model if isinstance(model, Classifier) else cls(model)
+
+    def in_form(self, like: pd.DataFrame) -> Classifier:
+        """Return this classifier so that its model sees every table in the form of `like`.
+
+        >>> h = Classifier(lambda X: [0.2 if dtype == "int64" else 0.1 for dtype in X.dtypes])
+        >>> h.in_form(pd.DataFrame({"age": [30]})).score(pd.DataFrame({"age": [41.0]}))
+        array([0.2])
+        """
+        made = copy.copy(self)
+        made.form = TableForm(like)
+        return made
 
     @property
     def is_fitted(self) -> bool:
@@ -106,8 +127,12 @@ class Classifier:
         """
         predict = self._predictor()
         chunks = [X.iloc[i : i + SCORE_CHUNK] for i in range(0, len(X), SCORE_CHUNK)]
-        scores = [self._checked(predict(chunk), len(chunk)) for chunk in chunks]
+        scores = [self._asked(predict, self._own(chunk)) for chunk in chunks]
         return np.concatenate([np.zeros(0), *scores])
+
+    def _own(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return a copy of X for the model, which may change it, with the rows numbered from 0."""
+        return numbered(X) if self.form is None else self.form.put(X)
 
     def score_encoded(self, Z: Array, encoder: TableEncoder, like: pd.DataFrame) -> Array:
         """Return (n,) scores of rows of Z.
@@ -117,7 +142,8 @@ class Classifier:
         """
         if self.reads(encoder):
             chunks = [Z[i : i + SCORE_CHUNK] for i in range(0, len(Z), SCORE_CHUNK)]
-            scores = [self._checked(_run_module(self.model, each), len(each)) for each in chunks]
+            run = partial(_run_module, self.model)
+            scores = [self._asked(run, each) for each in chunks]
             return np.concatenate([np.zeros(0), *scores])
         return self.score(encoder.table(Z, like))
 
@@ -179,35 +205,41 @@ class Classifier:
 
     # ---- how each kind of model is called -----------------------------------------------------
 
-    def _predictor(self) -> Callable[[pd.DataFrame], Array]:
+    def _predictor(self) -> Callable[[pd.DataFrame], Any]:
         model = self.model
         if model is None:
             raise UserError(
                 "this Classifier has no model yet; fit a method with it, which trains one"
             )
-        if hasattr(model, "predict_proba"):
+        if isinstance(model, type):
+            raise UserError(
+                f"{model.__name__} is a class and has learned nothing; give a model that is fitted"
+            )
+        if has(model, "predict_proba"):
             return self._predict_proba
         if isinstance(model, nn.Module):
             return self._predict_module
-        if hasattr(model, "inplace_predict"):  # xgboost.Booster
-            return lambda X: np.asarray(model.inplace_predict(X))
+        if has(model, "inplace_predict"):  # xgboost.Booster
+            return lambda X: model.inplace_predict(X)
         if type(model).__module__.startswith("lightgbm"):  # lightgbm.Booster
-            return lambda X: np.asarray(model.predict(X))
+            return lambda X: model.predict(X)
         if callable(model):
-            return lambda X: np.asarray(model(X))
+            return lambda X: model(X)
         raise UserError(
             f"a {type(model).__name__} cannot score people; give a model with predict_proba, a "
             "torch module or a function of a DataFrame"
         )
 
     def _predict_proba(self, X: pd.DataFrame) -> Array:
-        try:
-            proba = np.asarray(self.model.predict_proba(X))
-        except Exception as error:
-            if type(error).__name__ == "NotFittedError":
-                raise UserError(f"the classifier is not fitted; fit it first: {error}") from None
-            raise
-        classes = [plain(c) for c in getattr(self.model, "classes_", range(proba.shape[-1]))]
+        proba = as_numbers(self.model.predict_proba(X), len(X), "predict_proba")
+        known = getattr(self.model, "classes_", None)
+        labels = range(proba.shape[-1] if proba.ndim else 0) if known is None else known
+        classes = _labels(labels)
+        if classes is None:
+            raise UserError(
+                f"classes_ of the classifier is {shown(known)}; it must list the outcomes, in the "
+                "order of the columns of predict_proba"
+            )
         if proba.ndim != 2 or proba.shape != (len(X), len(classes)):
             raise UserError(
                 f"predict_proba returned shape {proba.shape} for {len(X)} rows and {len(classes)} "
@@ -216,7 +248,7 @@ class Classifier:
         wanted = self._favourable_set(classes, "the classifier")
         return np.asarray(proba[:, [c in wanted for c in classes]].sum(axis=1), dtype=np.float64)
 
-    def _predict_module(self, X: pd.DataFrame) -> Array:
+    def _predict_module(self, X: pd.DataFrame) -> Any:
         if self.encoder is not None:
             return _run_module(self.model, self.encoder.encode(X))
         text = [c for c in X.columns if not pd.api.types.is_numeric_dtype(X[c].dtype)]
@@ -227,13 +259,26 @@ class Classifier:
             )
         return _run_module(self.model, X.to_numpy(dtype=np.float64))
 
-    def _checked(self, scores: np.ndarray, n: int) -> Array:
+    def _asked(self, ask: Callable[[Any], Any], rows: Any) -> Array:
+        """Return (n,) what the model answers about a table or about rows of Z, checked."""
+        n = len(rows)
         try:
-            scores = np.asarray(scores, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+            return self._checked(as_numbers(ask(rows), n, "the classifier"), n)
+        except UserError:
+            raise
+        except Exception as error:  # a user's model may raise anything
+            if type(error).__name__.endswith("NotFittedError"):
+                raise UserError(f"the classifier is not fitted; fit it first: {error}") from None
             raise UserError(
-                f"the classifier returned no numbers: {error}; it must return a score for each row"
-            ) from None
+                f"the classifier, a {type(self.model).__name__}, raised {type(error).__name__} "
+                f"when it was asked about {counted(n, 'row')}: {brief(error)}; it must score every "
+                "table that has the columns and dtypes of the one that it was fitted on"
+            ) from error
+
+    def _checked(self, scores: Array, n: int) -> Array:
+        scores = scores.astype(np.float64)
+        if n == 1 and scores.ndim == 0:  # "squeezed", which for one row is clear enough
+            scores = scores.reshape(1)
         if scores.ndim == 2 and scores.shape[1] == 1:
             scores = scores[:, 0]
         if scores.shape != (n,):
@@ -257,20 +302,82 @@ class Classifier:
         return scores
 
 
-def _run_module(module: nn.Module, Z: Array) -> Array:
-    # only these parts are set and set back: setting takes longer than many a small question
-    training = [part for part in module.modules() if part.training]
-    parameter = next(module.parameters(), None)
-    dtype = parameter.dtype if parameter is not None else torch.float32
+# the float64 copies of modules, where scores must not depend on the other rows
+_DOUBLES: ContextVar[WeakKeyDictionary[nn.Module, nn.Module] | None] = ContextVar(
+    "doubles", default=None
+)
+
+
+@contextmanager
+def scores_by_row() -> Iterator[None]:
+    """Inside, a torch module's score of a row does not depend on the rows beside it.
+
+    Torch adds up a row in another order if it stands at another place of a table, so that the last
+    bit of a float32 depends on it. Inside, modules compute in float64 and the result is rounded to
+    float32, where that difference is gone. A module must not be trained inside.
+
+    >>> module, Z = MLP(n_inputs=30, hidden=(10,)), np.random.default_rng(0).random((99, 30))
+    >>> with scores_by_row():
+    ...     alone = torch.cat([_run_module(module, row[None]) for row in Z])
+    ...     bool((alone == _run_module(module, Z)).all())
+    True
+    """
+    token = _DOUBLES.set(WeakKeyDictionary())
     try:
-        for part in training:
-            part.training = False
-        with torch.inference_mode(), torch_threads(len(Z) * n_weights(module)):
-            scores = module(torch.tensor(Z, dtype=dtype))  # a copy: an array may be read-only
+        yield
     finally:
-        for part in training:
-            part.training = True
-    return np.asarray(scores.double().numpy())
+        _DOUBLES.reset(token)
+
+
+def _run_module(module: nn.Module, Z: Array) -> Any:
+    doubles = _DOUBLES.get()
+    if doubles is None:
+        return _output(module, Z)
+    if module not in doubles:
+        doubles[module] = copy.deepcopy(module).double()
+    found = _output(doubles[module], Z)
+    return found.float() if isinstance(found, torch.Tensor) else found
+
+
+def _output(module: nn.Module, Z: Array) -> Any:
+    numbers = (each.dtype for each in module.parameters() if each.dtype.is_floating_point)
+    dtype = next(numbers, torch.float32)
+    threads = torch_threads(len(Z) * n_weights(module))
+    with evaluating(module), torch.inference_mode(), threads:
+        return module(torch.tensor(Z, dtype=dtype))  # a copy: an array may be read-only
+
+
+def _labels(found: Any) -> list[Any] | None:
+    """Return outcomes as a list, or None if they are none."""
+    try:
+        labels = [plain(each) for each in found]
+        hash(tuple(labels))
+    except TypeError:  # no list, or of what cannot be an outcome
+        return None
+    return labels
+
+
+def _check_favourable(favourable: Any) -> None:
+    several = isinstance(favourable, set | frozenset | list | tuple)
+    if not _labels(favourable if several else [favourable]):
+        raise UserError(
+            f"favourable is {shown(favourable)}; give the label of the favourable outcome, or a "
+            "set of labels"
+        )
+
+
+def _ends(score_range: Any) -> tuple[float, float]:
+    """Return the lowest and the highest score. Raises UserError if they are none."""
+    try:
+        low, high = score_range
+    except (TypeError, ValueError):
+        low = high = None
+    if not (is_number(low) and is_number(high)):
+        raise UserError(
+            f"score_range is {shown(score_range)}; give the lowest and the highest score of your "
+            "model as two numbers, for example (300, 850)"
+        )
+    return float(low), float(high)
 
 
 # ---- the paper's classifier -----------------------------------------------------------------
@@ -375,8 +482,7 @@ def fit_mlp(
     target = torch.as_tensor(label, dtype=torch.float32)
     share = float(label.mean())
     weight = torch.where(target > 0, 0.5 / share, 0.5 / (1 - share)) if config.balanced else None
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(seed))
+    with seeded(seed):
         model = MLP(encoder.width, config.hidden)
     first = next(layer for layer in model.layers if isinstance(layer, nn.Linear))
     for feature, block in zip(schema, encoder.blocks, strict=True):

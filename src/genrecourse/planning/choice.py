@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,9 @@ class Standard:
 
     sturdiness: Sturdiness
     most_changes: int | None = MOST_CHANGES
+    # (m, d) rows F and F_plus -> (m,): what a policy wants less of, time or money; None: it has no
+    # wish, and plans are in the order of the method
+    less: Callable[[Array, Array], Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Shown:
     is_tiny: bool = False  # it has a change that is too small to matter
     safety: dict[int, Shares] = field(default_factory=dict)  # features only sturdiness needs
     minimal: Shown | None = None  # without those, if there are any
+    wanted: float = 0.0  # what the policy wants less of: months or money; 0: it has no wish
 
     @property
     def moved(self) -> np.ndarray:
@@ -262,7 +266,9 @@ class Chooser:
         sturdy, most = self.sturdy.holds(person, F), self.standard.most_changes
         size = np.abs(F - self.checker.F[person])
         tiny = (checked.moved & (size < self.smallest - TOLERANCE)).any(axis=1)
-        shares = self.sturdy.shares(person, F)
+        shares, less = self.sturdy.shares(person, F), np.zeros(len(F))
+        if self.standard.less is not None:
+            less = self.standard.less(self.checker.F[person], F)
         return [
             Shown(
                 checked,
@@ -272,6 +278,7 @@ class Chooser:
                 is_fragile=not sturdy[k],
                 is_beyond=most is not None and int(checked.moved[k].sum()) > most,
                 is_tiny=bool(tiny[k]),
+                wanted=float(less[k]),
             )
             for k in range(len(F))
         ]
@@ -283,13 +290,17 @@ class Chooser:
 
     def _ordered(self, plans: list[Shown], n: int) -> list[Shown]:
         """Return at most n plans, none of which contains another one, the best first."""
-        plans = sorted(plans, key=lambda plan: (plan.is_fragile, plan.is_beyond, plan.is_tiny))
+        plans = sorted(
+            plans, key=lambda plan: (plan.is_fragile, plan.is_beyond, plan.is_tiny, plan.wanted)
+        )
         kept: list[Shown] = []
         for plan in plans:
             if kept and plan.is_fragile:
                 break  # only the best of the fragile plans is shown, and only if all are fragile
             if len(kept) < n and not any(_contains(plan, one) for one in kept):
                 kept.append(plan)
+        if self.standard.less is not None:
+            return kept  # the policy's wish comes before what is better in every other number
         best = next(
             (k for k, plan in enumerate(kept) if not any(one.is_better_than(plan) for one in kept)),
             0,

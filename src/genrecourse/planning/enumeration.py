@@ -10,8 +10,8 @@ that h scored, and the number of values that stand for all others, are part of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +23,8 @@ from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder, whole_end
 if TYPE_CHECKING:
     from genrecourse.rules.book import RuleBook
     from genrecourse.rules.problem import People
+
+Measure = Callable[[Array, Array], Array]  # (m, d) rows F and F_plus -> (m,): less is better
 
 KEPT = 1000  # values per number that a model file contains, at most
 MOST = (50, 30, 20, 12, 8)  # values per feature in pairs; the first that fits into BUDGET
@@ -188,6 +190,7 @@ class Enumeration:
         below: Array | None = None,
         touching: int | None = None,
         is_brief: bool = False,
+        measure: Measure | None = None,
     ) -> list[EnumerationResult]:
         """Return, for each of these people (positions in X), the changes that h and rules accept.
 
@@ -195,6 +198,7 @@ class Enumeration:
         below: (len(people),) return only changes that cost less.
         touching: return only changes of this feature.
         is_brief: try few pairs, unless h is quick.
+        measure: what makes a change cheap; None: its cost.
         """
         budget = FEW if is_brief and not self.reads_Z else BUDGET
         most = np.full(len(people), np.inf) if below is None else below
@@ -215,9 +219,9 @@ class Enumeration:
                 stand = sum(len(each.values[place]) for each in parts)
                 batch.append(_PersonMoves(int(part[place]), moves, most_values, is_all, stand))
                 if sum(len(each.moves) for each in batch) >= BATCH:
-                    found += self._accepted(rules, batch)
+                    found += self._accepted(rules, batch, measure)
                     batch = []
-        return found + self._accepted(rules, batch)
+        return found + self._accepted(rules, batch, measure)
 
     def quick(self, rules: RuleBook, people: np.ndarray) -> list[EnumerationResult]:
         """Return accepted changes of one feature, and of two features with the best value of each.
@@ -333,7 +337,9 @@ class Enumeration:
             price = self.cost(*(self.encoder.from_features(f) for f in (x[None], rows)))
             yield Moves(moves.feature, moves.value, np.asarray(price))
 
-    def _accepted(self, rules: RuleBook, batch: list[_PersonMoves]) -> list[EnumerationResult]:
+    def _accepted(
+        self, rules: RuleBook, batch: list[_PersonMoves], measure: Measure | None = None
+    ) -> list[EnumerationResult]:
         """Return the accepted changes of each person; h scores the whole batch at once."""
         if not batch:
             return []
@@ -344,9 +350,13 @@ class Enumeration:
         ok = np.flatnonzero(self._h_accepts(person, F_plus))
         ok = ok[rules.take(person[ok]).feasible(self.F[person[ok]], F_plus[ok])]
         starts = np.cumsum([0, *sizes])
+        cost = np.concatenate([each.moves.cost for each in batch])
+        if measure is not None:
+            cost[ok] = measure(self.F[person[ok]], F_plus[ok])
         found = []
         for each, start, stop in zip(batch, starts[:-1], starts[1:], strict=True):
-            mine = each.moves.take(ok[(ok >= start) & (ok < stop)] - start)
+            moves = replace(each.moves, cost=cost[start:stop])
+            mine = moves.take(ok[(ok >= start) & (ok < stop)] - start)
             best = _cheapest_of_each_kind(mine)
             rows = best.rows(self.F[each.person])
             found.append(

@@ -17,7 +17,9 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.planning.choice import Chooser, Shown, Standard
+from genrecourse.planning.effort import Effort
 from genrecourse.planning.enumeration import Enumeration, EnumerationResult, ObservedValues
+from genrecourse.planning.over_limit import over_limit
 from genrecourse.planning.plans import (
     BlockingRule,
     Change,
@@ -429,6 +431,9 @@ class _PlanMaker:
             score_after=float(part.score[row]),
             cost=float(part.cost[row]),
             log_likelihood=shown.likelihood if np.isfinite(shown.likelihood) else None,
+            effort=Effort.of(
+                checker.rules.efforts, checker.F[i], part.F[row], int(part.moved[row].sum())
+            ),
             retrained=shown.shares[0],
             imprecise=shown.shares[1],
             own_copies=self.are_own,
@@ -454,10 +459,13 @@ def _no_plan(
     blocking = checker.blocking_rules(lost, words)
     codes = candidates.reason()[np.searchsorted(checker.rejected, lost)]
     may = checker.trial.may_change(checker.rules, lost)
+    over = over_limit(checker, lost, own)
     plans = {}
     for i, can, code in zip(map(int, lost), may, codes, strict=True):
         if not can:
             code = "nothing-may-change"
+        elif i in over:
+            code = over[i].code
         elif blocking[i]:
             code = "rules-block"
         elif not own.keeps_rules[own.of(i)].any():
@@ -465,6 +473,7 @@ def _no_plan(
         plans[i] = Plan(
             *_about(checker, i, "no-plan"),
             reason_code=str(code),
+            nearest=over[i].nearest if can and i in over else None,
             evidence=tried_for[i],
             blocking_rules=blocking[i],
             language=words,

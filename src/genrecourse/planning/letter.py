@@ -28,10 +28,20 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "letters"
 VALID = 90  # days, unless the plan counts on more time
-FREE = ("singular", "days")  # tables of a template whose names differ between languages
+# tables of a template whose names differ between languages, or that older templates lack
+FREE = ("singular", "days", "effort")
 COMPARISONS = {"<": "less", "<=": "at_most", ">": "more", ">=": "at_least"}
 COMPARED = re.compile(r"(<=?|>=?)\s*(\d.*)")  # a level such as "< 100 DM"
-PLAN_FIELDS = ("changes", "together", "follows", "second_way", "third_way", "alone", "untouched")
+PLAN_FIELDS = (
+    "changes",
+    "together",
+    "effort",
+    "follows",
+    "second_way",
+    "third_way",
+    "alone",
+    "untouched",
+)
 NO_PLAN_FIELDS = ("reason", "tried")
 DETAIL_FIELDS = ("sender", "date", "reference", "greeting", "valid", "contact")
 
@@ -225,12 +235,24 @@ def _about_plans(said: list[_Said], words: Wording) -> dict[str, str | Items]:
             for name, applies in (("together", several), ("fragile", first.plan.is_fragile))
             if applies
         ),
+        "effort": _effort(first.plan, words),
         "follows": first.by_itself,
         "second_way": second,
         "third_way": third,
         "alone": _alone(first, about.not_enough if about else (), words),
         "untouched": _named("parts.untouched", about.untouched if about else (), words),
     }
+
+
+def _effort(plan: Plan, words: Wording) -> str:
+    """Return how much time and money the plan takes; empty if that, or its words, are unknown."""
+    effort = plan.effort
+    if effort is None or "effort.section" not in words:
+        return ""
+    said = words("effort.section", effort=effort.to_text(words))
+    if effort.months_at_least or effort.money_at_least:
+        return words("effort.section_known", said=said)
+    return said
 
 
 def _alone(said: _Said, not_enough: Iterable[str], words: Wording) -> str:
@@ -325,6 +347,11 @@ def _reason(plan: Plan, words: Wording) -> str:
         if not shown:
             return words("reason.fixed")
         return words("reason.rules-block", rule=_rule(shown[0], words))
+    nearest, over = plan.nearest, plan.reason_code.replace("-", "_")
+    if nearest is not None and f"effort.{over}" in words:
+        text = nearest.time_text(words) if over == "over_months" else nearest.money_text(words)
+        if text:
+            return words(f"effort.{over}", least=text)
     code = "no-promise" if plan.reason_code == "cannot-promise" else plan.reason_code
     return words(f"reason.{code}" if f"reason.{code}" in words else "reason.other")
 

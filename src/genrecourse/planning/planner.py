@@ -27,6 +27,7 @@ from genrecourse.model.settings import (
     check_values,
 )
 from genrecourse.planning.choice import MOST_CHANGES, Standard
+from genrecourse.planning.effort import check_sort, check_stated
 from genrecourse.planning.guarantee import Candidates, PlanChecker, make_plans
 from genrecourse.planning.plans import Change, Plan, Plans
 from genrecourse.planning.promise import DELTA, PROMISED, ThresholdTest, check_promise, choose
@@ -37,10 +38,10 @@ from genrecourse.planning.sturdy import MIN_ROBUST, Sturdiness
 from genrecourse.planning.wording import Wording, english
 from genrecourse.rules.book import split_by_rules
 from genrecourse.rules.kinds import Rules
-from genrecourse.rules.policy import promise_in_force, rules_in_force
+from genrecourse.rules.policy import efforts_in_force, promise_in_force, rules_in_force
 from genrecourse.rules.problem import asking_once
 from genrecourse.rules.relaxations import relaxed_rules
-from genrecourse.rules.stated import read_rules
+from genrecourse.rules.stated import PersonalRules, read_rules
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.limits import PLANS_AT_ONCE
 from genrecourse.table.noise import KeyedNoise
@@ -50,9 +51,13 @@ from genrecourse.trust.retrained import N_RETRAINED
 from genrecourse.trust.score import Scored, expected_score
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from genrecourse.planning.promised import Promise
+    from genrecourse.rules.effort import Efforts
     from genrecourse.rules.problem import People, Problem, ReadRows
 
+AMOUNT = Number(0, says="a number of months, or an amount of money, from 0")
 FEWEST = 3  # plans whose changes are undone at least, if the fewest changes are asked for
 ASKED: dict[str, Allowed] = {  # what a request may ask for, besides the options of the method
     "n": PLANS_EACH,
@@ -61,10 +66,13 @@ ASKED: dict[str, Allowed] = {  # what a request may ask for, besides the options
         0, 1, says="the share of retrained models that must accept a plan, from 0 to 1"
     ),
     "most_changes": Or(COUNT, NOTHING),
+    "most_months": Or(AMOUNT, NOTHING),
+    "most_money": Or(AMOUNT, NOTHING),
     "promise": Or(PROMISED, NOTHING),
     "delta": PROMISED,
     "errors": ROW_ERRORS,
 }
+UNKNOWN = 1e12  # months or money: more than any plan of which they are known
 CHANGE = 0.1  # Score that one change less is worth, if the fewest changes are asked for
 
 
@@ -90,6 +98,9 @@ class Plannable:
         *,
         min_robust: float = MIN_ROBUST,
         most_changes: int | None = MOST_CHANGES,
+        most_months: float | None = None,
+        most_money: float | None = None,
+        sort: str | None = None,
         promise: float | None = None,
         delta: float = DELTA,
         language: str | os.PathLike[str] | Wording = "en",
@@ -109,6 +120,10 @@ class Plannable:
         min_robust: the share of the retrained models, and of the tries with noise, that must
         accept a plan. If no plan reaches it, the best one is shown as fragile. most_changes: plans
         with more changes are shown only if there is no sturdy smaller one; None: no limit.
+        most_months, most_money: the most time and money that a plan may take, by what the policy in
+        force says about changes; a person without such a plan gets the least that was found.
+        sort: "time", "money", "changes" or "cost": the order in which the plans are shown that were
+        chosen; None: the method's choice first.
 
         promise: show only plans of which the real decision accepts at least this share, on
         average over the people who get one, with confidence 1 - delta (docs/promise.md); if the
@@ -121,15 +136,20 @@ class Plannable:
         """
         self.check_ready("plans", options)
         where = f"{type(self).__name__}.plans"
-        given = (n, fewest_changes, min_robust, most_changes, promise, delta, errors)
+        limits = (most_months, most_money)
+        given = (n, fewest_changes, min_robust, most_changes, *limits, promise, delta, errors)
         check_values(where, dict(zip(ASKED, given, strict=True)), ASKED)
         wanted = _Wanted(int(n), bool(fewest_changes), float(min_robust), most_changes)
         rows = len(X) if isinstance(X, pd.DataFrame) else 0  # no table: reading it says so
         check_size(where, rows, n, "plans", PLANS_AT_ONCE)
         read, words = self.problem_.read_each(X, errors), Wording.of(language)
-        asked = _Asked(self, read.rules(rules, X.index), options, wanted)
+        asked = _Asked(self, with_limits(read.rules(rules, X.index), *limits), options, wanted)
+        if sort is not None:
+            check_sort(where, sort)
+            check_stated(where, sort, asked.efforts)
         made = asked.promise(promise, delta)
         found = asked.plans(read.people, words, made)
+        found = found if sort is None else found.sorted_by(sort)
         return _with_unreadable(found, read, X.index, self.problem_.classifier.cutoff, words)
 
     def promise(
@@ -178,6 +198,7 @@ class _Asked:
     def __init__(self, method: Proposer, rules: Any, options: dict[str, Any], wanted: _Wanted):
         self.method, self.problem, self.options = method, method.problem_, options
         self.rules = rules_in_force(method.policy_, rules)
+        self.efforts = efforts_in_force(method.policy_, method.problem_.encoder)
         self.wanted = wanted
         asked = options.get("safety")
         self.safety = float(method.safety if asked is None else asked)
@@ -198,13 +219,20 @@ class _Asked:
         return with_round_numbers(checker, found)
 
     def checker(self, people: People) -> PlanChecker:
-        book = self.problem.compile(self.rules, people) or self.problem.rules
+        book = self.problem.compile(self.rules, people, self.efforts) or self.problem.rules
+        book = replace(book, efforts=self.efforts)
         known = self.method.planning_
         return PlanChecker(people, known.observed, book, lambda: relaxed_rules(book), known.unread)
 
     def standard(self, checker: PlanChecker) -> Standard:
         sturdiness = _sturdiness(self.method, checker, self.wanted.min_robust)
-        return Standard(sturdiness, self.wanted.most_changes)
+        return Standard(sturdiness, self.wanted.most_changes, self._less)
+
+    @property
+    def _less(self) -> Callable[[Array, Array], Array] | None:
+        """What the policy wants less of: time or money; None: it has no wish."""
+        efforts = self.efforts
+        return None if efforts is None or efforts.stated.prefer is None else efforts.preferred
 
     # ---- what the method offers ------------------------------------------------------------------
 
@@ -220,7 +248,7 @@ class _Asked:
             reason=found.reason,
             log_prob=found.log_prob,
             tried=found.tried,
-            keep_first=not self.wanted.fewest_changes,
+            keep_first=not self.wanted.fewest_changes and self._less is None,
         )
 
     def _proposals(self, checker: PlanChecker) -> Proposals:
@@ -297,6 +325,9 @@ class _Asked:
         problem, Z_plus = self.problem, self.problem.encoder.from_features(F_plus)
         cost, confidence = problem.cost(Z[person], Z_plus), checker.confidence(person, F_plus)
         found = Scored(*(part[:, None] for part in (F_plus, Z_plus, confidence, cost)))
+        if self._less is not None:
+            wanted = self._less(checker.F[person], F_plus)
+            return -np.where(np.isfinite(wanted), wanted, UNKNOWN)
         value = expected_score(found, self.method.verifier_, safety=self.safety)[:, 0]
         if not self.wanted.fewest_changes:
             return value
@@ -325,11 +356,12 @@ class _Asked:
         more = () if rules is None else (rules.key(),)
         if self.wanted != _Wanted(fewest_changes=self.wanted.fewest_changes):
             more = (astuple(self.wanted), *more)
+        if self.efforts is not None and (self._less is not None or _is_limited(rules)):
+            more = (self.efforts.stated.model_dump_json(), *more)
         key = repr((self.wanted.fewest_changes, sorted(asked.items()), *more))
-        tests = self.method.planning_.tests
-        if key not in tests:
-            tests[key] = self._make_tests(rules)
-        return tests[key]
+        data = self.method.planning_
+        known = data.tests.get(key)
+        return data.remember(key, self._make_tests(rules)) if known is None else known
 
     def _everybodys_rules(self) -> Rules | None:
         """Return the rules that bind everybody; rules of single people raise an error."""
@@ -357,7 +389,7 @@ class _Asked:
         if not outcomes.is_enough or len(people) == 0:
             return []
         table = self.problem.encoder.table(people, self.problem.like)
-        table = _people_who_can_ask(self.problem, table, rules)
+        table = _people_who_can_ask(self.problem, table, rules, self.efforts)
         if len(table) == 0:
             return []
         options = {name: value for name, value in self.options.items() if value is not None}
@@ -384,23 +416,41 @@ def _within_rules(checker: PlanChecker, people: np.ndarray, found: Array) -> Arr
     return rules.with_derived(F, kept).reshape(N, k, d)
 
 
-def _people_who_can_ask(problem: Problem, X: pd.DataFrame, rules: Rules | None) -> pd.DataFrame:
+def with_limits(rules: Any, most_months: float | None, most_money: float | None) -> Any:
+    """Return the rules of a request with its limits on time and money; None is no limit.
+
+    >>> with_limits({"lock": ["job"]}, 12, None).default.max_months
+    12.0
+    """
+    if most_months is None and most_money is None:
+        return rules
+    limits = PersonalRules(default=Rules(max_months=most_months, max_money=most_money))
+    return limits if rules is None else read_rules(rules).also(limits)
+
+
+def _is_limited(rules: Rules | None) -> bool:
+    return rules is not None and (rules.max_months is not None or rules.max_money is not None)
+
+
+def _people_who_can_ask(
+    problem: Problem, X: pd.DataFrame, rules: Rules | None, efforts: Efforts | None
+) -> pd.DataFrame:
     """Return X without people for whom these rules raise an error."""
     if rules is None:
         return X
     try:
-        problem.compile(rules, problem.read(X))
+        problem.compile(rules, problem.read(X), efforts)
     except UserError:
-        able = [i for i in range(len(X)) if _can_ask(problem, X.iloc[[i]], rules)]
+        able = [i for i in range(len(X)) if _can_ask(problem, X.iloc[[i]], rules, efforts)]
         if not able:
             raise  # the rule itself is wrong
         return X.iloc[able]
     return X
 
 
-def _can_ask(problem: Problem, person: pd.DataFrame, rules: Rules) -> bool:
+def _can_ask(problem: Problem, person: pd.DataFrame, rules: Rules, efforts: Efforts | None) -> bool:
     try:
-        problem.compile(rules, problem.read(person))
+        problem.compile(rules, problem.read(person), efforts)
     except UserError:
         return False
     return True

@@ -20,11 +20,15 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError, shown
+from genrecourse.planning.asked import asked_to_change
 from genrecourse.planning.binomial import Share
+from genrecourse.planning.dice_format import dice_answers, dice_json, summary_importance
+from genrecourse.planning.effort import Effort, check_sort, order_of
 from genrecourse.planning.letter import LetterDetails, letter_about
 from genrecourse.planning.placeholders import NO_BREAK
 from genrecourse.planning.promised import Promise
 from genrecourse.planning.round_numbers import RoundNumbers
+from genrecourse.planning.units import with_unit
 from genrecourse.planning.wording import Wording, english, unbroken
 from genrecourse.table.faults import Fault
 from genrecourse.table.schema import Feature, plain
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
 STATUSES = ("ok", "already-accepted", "no-plan", "unreadable")
 REASONED = ("no-plan", "unreadable")  # the statuses that have a reason code
+OVER = {"over-months": "months", "over-money": "money"}  # reason codes of a request's own limits
 
 # the columns of Plans.to_frame
 NUMBERS = ("score_before", "score_after", "cutoff", "cost", "log_likelihood")
@@ -248,6 +253,9 @@ class BlockingRule:
             name = "one_change"
         elif name == "max_cost":
             parts["cost"] = words.number(f"{value:g}")
+        elif name in ("max_months", "max_money"):
+            parts["n"] = words.number(f"{value:,.10g}")
+            name = "one_month" if name == "max_months" and value == 1 else name
         return words(f"rules.{name}" if f"rules.{name}" in words else "rules.other", **parts)
 
     def to_text(self) -> str:
@@ -307,7 +315,9 @@ class Plan:
     score_after: float | None = None
     cost: float | None = None
     log_likelihood: float | None = None
+    effort: Effort | None = None  # time and money, if the policy says what changes take
     reason_code: str = ""  # why the status is "no-plan" or "unreadable"
+    nearest: Effort | None = None  # of "over-months" and "over-money": the least that was found
     fault: Fault | None = None  # the cell that cannot be read, with "unreadable"
     evidence: Evidence | None = None  # how much was tried before "no-plan"
     blocking_rules: tuple[BlockingRule, ...] = ()  # for the authors of rules
@@ -377,10 +387,19 @@ class Plan:
         if self.fault is not None:
             return fault_in_words(self.fault, words)
         name = f"reasons.{code}" if f"reasons.{code}" in words else "reasons.other"
-        sentence = words(name, code=code)
+        sentence = self._over_limit() if code in OVER else words(name, code=code)
         if code == "nothing-may-change":  # then there was nothing to try
             return sentence
         return f"{sentence} {self.evidence.to_text(words)}" if self.evidence else sentence
+
+    def _over_limit(self) -> str:
+        """Return that no plan is within the limit, and the least time or money that was found."""
+        words, code, least = self.language, self.reason_code, self.nearest
+        known = least is not None and getattr(least, OVER[code]) is not None
+        if least is None or not known:
+            return words(f"reasons.{code}-unknown")
+        text = least.time_text(words) if code == "over-months" else least.money_text(words)
+        return words(f"reasons.{code}", least=text)
 
     @property
     def blocking_rules_shown(self) -> tuple[BlockingRule, ...]:
@@ -429,7 +448,41 @@ class Plan:
     @property
     def remarks(self) -> list[str]:
         """All lines below the changes."""
-        return [*([self.follows] if self.follows else []), self.facts, *self.prospects]
+        first = [each for each in (self.follows, self.takes) if each]
+        return [*first, self.facts, *self.prospects]
+
+    @property
+    def takes(self) -> str:
+        """How much time and money the plan takes, in one line; empty if it is not known."""
+        if self.effort is None:
+            return ""
+        line = self.language("plan.effort", effort=self.effort.to_text(self.language))
+        if self.effort.months_at_least or self.effort.money_at_least:
+            return self.language("plan.effort_known", line=line)
+        return line
+
+    def sorted_by(self, by: str) -> Plan:
+        """Return this plan with its alternatives, the quickest, cheapest or smallest first.
+
+        by: "time", "money", "changes" (their number) or "cost". What is not known comes last. Only
+        the first plan of a promise was tested, so under a promise it stays the first.
+
+        >>> income = Feature(name="income", kind="number", decimals=0)
+        >>> slow, quick = (
+        ...     Plan("Ada", "ok", 0.3, 0.5, (Change(income, 20, 30),), 0.7, effort=effort)
+        ...     for effort in (Effort(9.0, None, 1), Effort(2.0, None, 1))
+        ... )
+        >>> replace(slow, alternatives=(quick,)).sorted_by("time").effort.months
+        2.0
+        """
+        check_sort("Plan.sorted_by", by)
+        if len(self.every) < 2:
+            return self
+        if self.promise is not None:
+            return replace(self, alternatives=tuple(_in_order(self.alternatives, by)))
+        alone = (replace(self, alternatives=()), *self.alternatives)
+        first, *rest = _in_order(alone, by)
+        return replace(first, alternatives=tuple(rest))
 
     @property
     def prospects(self) -> list[str]:
@@ -479,6 +532,7 @@ class Plan:
             "reason_code": self.reason_code,
             "reason": self.reason,
             "fault": self.fault.to_dict() if self.fault else None,
+            "nearest": self.nearest and self.nearest.to_dict(),
             "evidence": self.evidence.to_dict() if self.evidence else None,
             "blocking_rules": [rule.to_dict() for rule in self.blocking_rules_shown],
             "cutoff": self.cutoff,
@@ -494,6 +548,7 @@ class Plan:
             "score_after": self.score_after,
             "cost": self.cost,
             "log_likelihood": self.log_likelihood,
+            "effort": self._effort_values(),
             "cheapest": self.cheapest.to_dict() if self.cheapest else None,
             "retrained": self.retrained.to_dict() if self.retrained else None,
             "imprecise": self.imprecise.to_dict() if self.imprecise else None,
@@ -506,6 +561,11 @@ class Plan:
             "x_plus": self.row.to_dict() if self.row else None,
             "round_numbers": self.round_numbers.to_dict() if self.round_numbers else None,
         }
+
+    def _effort_values(self) -> dict[str, Any] | None:
+        if self.effort is None:
+            return None
+        return self.effort.to_dict() | {"text": self.effort.to_text(self.language)}
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON text."""
@@ -561,6 +621,16 @@ class Plan:
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+
+def _in_order(plans: Sequence[Plan], by: str) -> list[Plan]:
+    def key(plan: Plan) -> tuple[bool, bool, float]:
+        if by in ("time", "money"):
+            return order_of(plan.effort, by)
+        value = len(plan.changes) if by == "changes" else plan.cost
+        return value is None, False, math.inf if value is None else float(value)
+
+    return sorted(plans, key=key)
 
 
 def _safety_html(change: Change) -> str:
@@ -652,6 +722,20 @@ class Plans(Sequence[Plan]):
 
         return Plans(tuple(updated(plan) for plan in self.plans))
 
+    def sorted_by(self, by: str) -> Plans:
+        """Return the same people, each with the plans in the order of `Plan.sorted_by`."""
+        check_sort("Plans.sorted_by", by)
+        return Plans(tuple(plan.sorted_by(by) for plan in self.plans))
+
+    def asked_to_change(self) -> pd.DataFrame:
+        """Return what people are asked to change: one row per feature, the most frequent first.
+
+        `share_of_people` is the share of the people with a plan whose first plan changes the
+        feature; `share_of_plans` counts all plans. Both come with their counts. What changes by
+        itself is not counted.
+        """
+        return asked_to_change(self.plans)
+
     # ---- in words and as data -----------------------------------------------------------------
 
     def to_text(self) -> str:
@@ -667,6 +751,19 @@ class Plans(Sequence[Plan]):
     def to_json(self) -> str:
         """Return all plans as JSON text, which `from_json` reads."""
         return _json([plan.to_dict() for plan in self.plans])
+
+    def to_dice_json(self, X: pd.DataFrame | None = None, *, outcome_name: str = "outcome") -> str:
+        """Return all plans as DiCE (dice-ml) writes its counterfactuals, in its version 2.0.
+
+        X: the table that the plans were made for; None: each person has a plan, which contains the
+        row. outcome_name: the name of the outcome, which is 1 if favourable and 0 otherwise.
+
+        The importance of a column is DiCE's: the share of plans in which its value differs. That
+        includes what changes by itself, which `asked_to_change` leaves out.
+        """
+        answers = dice_answers(self, X, outcome_name)
+        local = [answer.importance for answer in answers]
+        return dice_json(answers, outcome_name, local, summary_importance(answers))
 
     @classmethod
     def from_json(
@@ -775,6 +872,7 @@ def _read_person(data: dict[str, Any], rows: Iterator[Row | None], words: Wordin
     return replace(
         every[0],
         evidence=_read_evidence(data["evidence"]),
+        nearest=_read_effort(data.get("nearest")),
         promise=made and Promise(**{k: v for k, v in made.items() if k != "basis"}),
         alternatives=tuple(every[1:]),
     )
@@ -789,6 +887,7 @@ def _read_plan(data: dict[str, Any], row: Row | None, **about: Any) -> Plan:
         score_after=data["score_after"],
         cost=data["cost"],
         log_likelihood=data["log_likelihood"],
+        effort=_read_effort(data.get("effort")),  # older plans have none
         cheapest=_read_evidence(data["cheapest"]),
         retrained=_read_share(data["retrained"]),
         imprecise=_read_share(data["imprecise"]),
@@ -807,6 +906,10 @@ def _read_minimal(data: dict[str, Any] | None, about: dict[str, Any]) -> Plan | 
 
 def _read_share(data: dict[str, Any] | None) -> Share | None:
     return None if data is None else Share(data["k"], data["n"])
+
+
+def _read_effort(data: dict[str, Any] | None) -> Effort | None:
+    return None if data is None else Effort.of_dict(data)
 
 
 def _read_round_numbers(data: dict[str, Any] | None) -> RoundNumbers | None:
@@ -849,9 +952,6 @@ def _read_evidence(data: dict[str, Any] | None) -> Evidence | None:
 
 # ---- words ----------------------------------------------------------------------------------
 
-_CURRENCIES = "$€£¥₹"  # a unit that ends with one of these comes before the number
-_CLOSE = ("%", "°")  # a unit that begins with one of these follows without a space
-
 
 def in_words(
     feature: Feature, value: Any, digits: int | None = None, language: Wording | None = None
@@ -872,9 +972,9 @@ def in_words(
     if isinstance(value, str):
         return value
     if feature.is_category:  # a year or a postcode is a name, not a quantity to round
-        return _with_unit(str(value), feature.unit, words)
+        return with_unit(str(value), feature.unit, words)
     number = words.number(_number(float(value), feature.decimals, digits))
-    return _with_unit(number, feature.unit, words)
+    return with_unit(number, feature.unit, words)
 
 
 def fault_in_words(fault: Fault, language: Wording) -> str:
@@ -947,17 +1047,6 @@ def _number(value: float, decimals: int | None, digits: int | None) -> str:
         return f"{value:.{digits - 1}e}"
     text = f"{value:,.{max(0, digits - 1 - size)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _with_unit(number: str, unit: str, words: Wording) -> str:
-    if not unit:
-        return number
-    if unit[-1] in _CURRENCIES:
-        sign, size = ("-", number[1:]) if number.startswith("-") else ("", number)
-        return f"{sign}{unit}{size}"
-    if number == "1" and f"singular.{unit}" in words:
-        unit = words(f"singular.{unit}")
-    return f"{number}{unit}" if unit.startswith(_CLOSE) else f"{number} {unit}"
 
 
 def cell_value(cell: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from genrecourse.model.locks import Lock
 from genrecourse.planning.enumeration import ObservedValues
 from genrecourse.planning.promise import (
     PromiseData,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from genrecourse.trust.verifier import Verifier
 
 AS_FITTED = repr((False, []))  # the key of the tests for plans without any option
+MOST_TESTS = 64  # that are kept: each request may have rules of its own
+_REMEMBERING = Lock()
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,7 @@ class PlanningData:
     unread: np.ndarray | None = None  # (d,) features that h does not read; None: not known
     tests: dict[str, list[ThresholdTest]] = field(default_factory=dict)
     copies: OwnCopies | None = None  # of h, if it was trained again; else stand-ins vote
+    keeps_rows: bool = False  # a model file holds the rows of `outcomes`
     why_stand_ins: str = ""  # why there are no copies; "": nobody asked for them
 
     @classmethod
@@ -121,6 +125,15 @@ class PlanningData:
             )
         observed = ObservedValues.of(F, problem.encoder)
         return cls(observed, outcomes, unread_features(problem, F, observed, random_state))
+
+    def remember(self, key: str, tests: list[ThresholdTest]) -> list[ThresholdTest]:
+        """Keep the tests for an option of requests, and forget older ones if there are many."""
+        with _REMEMBERING:
+            self.tests[key] = tests
+            others = [each for each in self.tests if each != AS_FITTED]
+            for old in others[: max(0, len(others) - MOST_TESTS)]:
+                del self.tests[old]
+        return tests
 
     def retrain(self, y: Any, problem: Problem, random_state: int) -> None:
         """Train copies of h on the rows that are kept, if h is an estimator that can be."""
@@ -177,4 +190,5 @@ class PlanningData:
             OwnCopies(problem, data.Z, copies["numbers"], random_state)
             if data and copies
             else None,
+            keeps_rows=data is not None,
         )

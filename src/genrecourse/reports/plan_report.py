@@ -384,7 +384,8 @@ def _all(plans: Plans, words: Wording) -> str:
     for plan in plans:
         for each in plan.every or (plan,):
             text = each.reason or "; ".join(change.to_text() for change in each.changes)
-            text += "".join(f" ({more})" for more in (each.about_rules, each.follows) if more)
+            remarks = (each.about_rules, each.follows, each.takes)
+            text += "".join(f" ({more})" for more in remarks if more)
             cost = "–" if each.cost is None else words.number(f"{each.cost:.2f}")
             rows.append([str(plan.person), text, cost])
     heads = [words("report.person_head"), words("plan.purpose"), words("report.cost_head")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from genrecourse.errors import UserError
+from genrecourse.model.locks import Lock, without_warnings
 from genrecourse.planning.plans import Change, Plan, in_words, score_words
 from genrecourse.planning.wording import Wording, english
 from genrecourse.table.text_files import make_folder, path_of
@@ -30,6 +30,7 @@ MOST_BARS = 12
 # Okabe & Ito's colours, which colour-blind people can distinguish; the markers differ as well.
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+DRAWING = Lock()  # matplotlib's settings belong to the whole process
 
 
 def arrows(
@@ -504,9 +505,8 @@ def svg(draw: Callable[[Axes], None], width: float = 5.6, height: float = 3.4) -
         "font.size": 9,
     }
     file = io.StringIO()
-    with rc_context(style), warnings.catch_warnings():
-        # the browser has its own fonts, so ours need not have every letter
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+    # the browser has its own fonts, so ours need not have every letter
+    with DRAWING, rc_context(style), without_warnings("Glyph .* missing from font"):
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure.add_subplot())
         figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)

@@ -27,6 +27,7 @@ from genrecourse.rules.statements import Column, Statements
 from genrecourse.table.encoding import TOLERANCE, Array, TableEncoder, unchanged
 
 if TYPE_CHECKING:
+    from genrecourse.rules.effort import Efforts
     from genrecourse.table.schema import Feature
 
 
@@ -54,6 +55,7 @@ class RuleBook:
     schema: Statements
     request: Statements | None = None
     group: np.ndarray | None = None  # (n,)
+    efforts: Efforts | None = None  # what changes take by the policy in force, if it says so
 
     @classmethod
     def of_schema(cls, encoder: TableEncoder) -> RuleBook:
@@ -95,14 +97,15 @@ class RuleBook:
     @property
     def max_changes(self) -> Array:
         """(n,) the most features that a plan may change; infinite: no limit."""
-        return self._limit("max_changes")
+        return self.limit("max_changes")
 
     @property
     def max_cost(self) -> Array:
         """(n,) the most that a plan may cost; infinite: no limit."""
-        return self._limit("max_cost")
+        return self.limit("max_cost")
 
-    def _limit(self, field: str) -> Array:
+    def limit(self, field: str) -> Array:
+        """Return (n,) the limit that a field of `Rules` sets to a plan; infinite: none."""
         return (
             np.full(1, np.inf) if self.request is None else self.request.limits[field][self.group]
         )
@@ -297,7 +300,8 @@ class RuleBook:
         for j in self.derived.computed:
             answer &= self.keeps(j, F[..., j], F_plus[..., j])
         if self.request is not None or self.schema.relations:
-            answer &= self._keeps_plan_rules(RowChange(self.encoder, F, F_plus), answer.ndim)
+            change = RowChange(self.encoder, F, F_plus, self.efforts)
+            answer &= self._keeps_plan_rules(change, answer.ndim)
         return answer
 
     def _keeps_plan_rules(self, change: RowChange, n_dims: int) -> np.ndarray:
@@ -308,7 +312,7 @@ class RuleBook:
 
         answer = np.ones([1] * n_dims, dtype=bool)
         for kind in LIMIT_KINDS:
-            limit = self._limit(kind.field)
+            limit = self.limit(kind.field)
             if np.isfinite(limit).any():
                 answer = answer & (kind.measure(change) <= lifted(limit) + TOLERANCE)
         for r, relation in enumerate(self.relations):

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from genrecourse.table.encoding import Array, Block, TableEncoder, unchanged
 
 if TYPE_CHECKING:
+    from genrecourse.rules.effort import Efforts
     from genrecourse.table.schema import Feature, Schema
 
 
@@ -151,6 +152,7 @@ class RowChange:
     encoder: TableEncoder
     before: Array
     after: Array
+    efforts: Efforts | None = None  # the policy's; a limit on time or money needs it
 
     @cached_property
     def moved(self) -> np.ndarray:
@@ -185,7 +187,7 @@ class LimitKind(Kind):
 
     >>> from genrecourse.rules.kinds import LIMIT_KINDS
     >>> [kind.field for kind in LIMIT_KINDS]
-    ['max_changes', 'max_cost']
+    ['max_changes', 'max_cost', 'max_months', 'max_money']
     """
 
     @abstractmethod

@@ -49,6 +49,7 @@ class Rules(BaseModel):
     increase, decrease: features that may only go up, or only down (a category by its order).
     max_step: the largest change of a number.
     max_changes, max_cost: limits on a whole plan; cost as in `Cost`.
+    max_months, max_money: the same for the time and the money that a policy says changes take.
     relations: rules between features, as text (`relations.py`).
 
     >>> policy = Rules(lock=["job"], max_changes=3)
@@ -68,6 +69,8 @@ class Rules(BaseModel):
     max_step: dict[str, Positive] = {}
     max_changes: int | None = Field(None, ge=0, le=COUNT)
     max_cost: float | None = Field(None, ge=0)
+    max_months: float | None = Field(None, ge=0, allow_inf_nan=False)
+    max_money: float | None = Field(None, ge=0, allow_inf_nan=False)
     relations: Names = ()
 
     @model_validator(mode="after")
@@ -376,6 +379,34 @@ class MaxCost(LimitKind):
         return change.cost
 
 
+class MaxMonths(LimitKind):
+    """A plan takes at most so many months, by what the policy says about changes.
+
+    >>> MaxMonths().also(Rules(max_months=12), Rules(max_months=6))
+    6.0
+    """
+
+    field, name = "max_months", "max_months"
+
+    def measure(self, change: RowChange) -> Array:
+        assert change.efforts is not None  # `Problem.compile` refuses the rule without it
+        return change.efforts.months(change.before, change.after)
+
+
+class MaxMoney(LimitKind):
+    """A plan costs at most so much money, by what the policy says about changes.
+
+    >>> MaxMoney().also(Rules(max_money=2000), Rules())
+    2000.0
+    """
+
+    field, name = "max_money", "max_money"
+
+    def measure(self, change: RowChange) -> Array:
+        assert change.efforts is not None  # `Problem.compile` refuses the rule without it
+        return change.efforts.money(change.before, change.after)
+
+
 class Relations(Kind):
     """A rule between features holds after a plan that changes one of them.
 
@@ -429,6 +460,8 @@ KINDS: tuple[Kind, ...] = (
     MaxStep(),
     MaxChanges(),
     MaxCost(),
+    MaxMonths(),
+    MaxMoney(),
 )
 FEATURE_KINDS = tuple(kind for kind in KINDS if isinstance(kind, FeatureKind))
 LIMIT_KINDS = tuple(kind for kind in KINDS if isinstance(kind, LimitKind))

@@ -19,6 +19,9 @@
     max_changes = 4
     relations = ["NumInqLast6Mexcl7days <= NumInqLast6M"]
 
+    [effort]                            # optional: the time and money of changes (`effort`)
+    changes = { savings = { each = 500, months = 1 } }
+
     [letter]                            # optional: what every letter to a person says
     sender = "Example Bank"
     contact = "Credit office, telephone 01 234 567"
@@ -41,7 +44,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -50,6 +53,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from genrecourse.errors import UserError, amount, did_you_mean
 from genrecourse.model.classifier import Classifier
 from genrecourse.rules.book import RuleBook
+from genrecourse.rules.effort import EffortPolicy, Efforts, check_effort, lint_effort
 from genrecourse.rules.kinds import FEATURE_KINDS, Rules, several
 from genrecourse.rules.relations import Possible, parse_relation
 from genrecourse.rules.requests import request_book
@@ -61,6 +65,9 @@ from genrecourse.table.patterns import quoted
 from genrecourse.table.schema import CostScale, Feature, Level, Schema
 from genrecourse.table.text_files import from_toml, path_of, read_text
 from genrecourse.table.validation import validated
+
+if TYPE_CHECKING:
+    from genrecourse.rules.problem import People
 
 SHARED = 50  # an immutable feature with more values is matched by bin
 TRIED = 100  # rejected rows that `lint` makes plans for
@@ -193,7 +200,19 @@ class PolicyTables(_Part):
     decision: PolicyDecision = PolicyDecision()
     features: dict[str, FeaturePolicy] = {}
     rules: Rules = Rules()
+    effort: EffortPolicy = EffortPolicy()
     letter: LetterPolicy = LetterPolicy()
+
+    @model_validator(mode="after")
+    def _limits_what_is_stated(self) -> Self:
+        for field, what in (("max_months", "months"), ("max_money", "price")):
+            limit = getattr(self.rules, field)
+            if limit is not None and not self.effort.states(what):
+                raise ValueError(
+                    f"'rules.{field}' is {limit:g}, but no change has '{what}'; state them in "
+                    "'effort.changes'"
+                )
+        return self
 
 
 def read_tables(data: Any, where: str) -> PolicyTables:
@@ -264,6 +283,7 @@ class Policy:
         self._check_names(schema)
         for feature in schema:
             schema = self._applied(schema, feature)
+        check_effort(self.stated.effort, schema, self.name)
         return schema
 
     def _check_names(self, schema: Schema) -> None:
@@ -336,6 +356,11 @@ class Policy:
     def promise(self) -> float | None:
         return self.stated.decision.promise
 
+    def efforts(self, encoder: TableEncoder) -> Efforts | None:
+        """Return what computes the time and money of changes; None: the policy states nothing."""
+        stated = self.stated.effort
+        return Efforts(stated, encoder) if stated.changes else None
+
     @property
     def letter(self) -> dict[str, Any]:
         """What every letter says: `plan.to_letter(**policy.letter)`."""
@@ -387,14 +412,17 @@ class Policy:
     def without_rules(self) -> Policy:
         """Return a policy that says the same about features and decision, and asks nothing more.
 
-        It has neither rules nor a promise: `policy.without_rules().applied_to(method)` is a method
+        It has neither rules nor a promise, and no preference for quick or cheap plans; what changes
+        take stays stated. `policy.without_rules().applied_to(method)` is a method
         as it was fitted.
 
         >>> Policy.of(rules={"max_changes": 2}, decision={"promise": 0.9}).without_rules().request
         {}
         """
         decision = self.stated.decision.model_copy(update={"promise": None})
-        stated = self.stated.model_copy(update={"rules": Rules(), "decision": decision})
+        effort = self.stated.effort.model_copy(update={"prefer": None})
+        nothing = {"rules": Rules(), "decision": decision, "effort": effort}
+        stated = self.stated.model_copy(update=nothing)
         return replace(self, stated=stated, name=f"{self.name} without its rules")
 
     def check_fitted(self, method: FittedMethod) -> None:
@@ -408,6 +436,7 @@ class Policy:
                 f"{self.name}: the model was fitted under other rules: {differ[0]}; fit it again "
                 "with this policy"
             )
+        check_effort(self.stated.effort, method.schema_, self.name)
         self._check_decision(method.classifier_)
 
     def _differences(self, fitted: Schema) -> list[str]:
@@ -489,6 +518,9 @@ class Policy:
         for name, own in self.stated.features.items():
             remarks += _lint_feature(schema[name], own, schema[name].values(X))
         remarks += [*_lint_immutables(schema, X), *self._lint_rules(schema, X)]
+        if self.stated.effort.changes:
+            locked = self.stated.rules.lock
+            remarks += lint_effort(self.stated.effort, schema, locked)
         if all(feature.role != "mutable" for feature in schema):
             remarks.append("no feature is mutable, so there can be no plan")
         if method is not None:
@@ -540,7 +572,7 @@ class Policy:
             ]
         remarks += [
             f"'rules.{field}' is 0, so nothing may change and nobody has a plan"
-            for field in ("max_changes", "max_cost")
+            for field in ("max_changes", "max_cost")  # 0 months or no money may be a wish
             if getattr(rules, field) == 0
         ]
         remarks += _lint_relations(rules.relations, schema, X)
@@ -692,3 +724,27 @@ def promise_in_force(policy: Policy | None, promise: float | None) -> float | No
     """
     stated = [promise, None if policy is None else policy.promise]
     return max((share for share in stated if share is not None), default=None)
+
+
+def efforts_in_force(policy: Policy | None, encoder: TableEncoder) -> Efforts | None:
+    """Return what computes the time and money of changes; None: nothing is stated about them.
+
+    >>> encoder = TableEncoder(Schema.infer(pd.DataFrame({"income": [1.0, 2.0]})))
+    >>> efforts_in_force(None, encoder) is None
+    True
+    """
+    return None if policy is None else policy.efforts(encoder)
+
+
+def book_in_force(policy: Policy | None, rules: Any, people: People) -> RuleBook | None:
+    """Return the rules of a request for each person, on top of the policy's; None: there are none.
+
+    >>> from genrecourse import NearestNeighbour
+    >>> X = pd.DataFrame({"income": range(80)})
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80).fit(X)
+    >>> book_in_force(None, None, method.problem_.read(X)) is None
+    True
+    """
+    problem = people.problem
+    efforts = efforts_in_force(policy, problem.encoder)
+    return problem.compile(rules_in_force(policy, rules), people, efforts)

@@ -28,6 +28,7 @@ from genrecourse.table.reading import faults_in, known_columns, settled
 
 if TYPE_CHECKING:
     from genrecourse.model.classifier import Classifier
+    from genrecourse.rules.effort import Efforts
     from genrecourse.table.faults import Fault
     from genrecourse.table.schema import Schema
 
@@ -168,7 +169,7 @@ class Problem:
         """Build the problem for an encoder, a fitted classifier and some training rows."""
         return cls(
             encoder,
-            reading(classifier, encoder),
+            reading(classifier, encoder).in_form(probe),
             RuleBook.of_schema(encoder),
             Cost(encoder),
             ProtectedMask(encoder),
@@ -216,17 +217,22 @@ class Problem:
         F = self.encoder.features(X, is_checked=True)
         return People(X, F, self.encoder.from_features(F), self)
 
-    def compile(self, rules: Any, people: People) -> RuleBook | None:
+    def compile(
+        self, rules: Any, people: People, efforts: Efforts | None = None
+    ) -> RuleBook | None:
         """Return the rules of a request for each person, or None if there are none.
 
         Only rejected people have to be able to meet them. Relations that the schema keeps bind
-        everybody, as if each request stated them.
+        everybody, as if each request stated them. efforts: of the policy in force; rules on time or
+        money need them.
         """
         if rules is None and not self.rules.schema.relations:
             return None
-        return request_book(
+        book = request_book(
             {} if rules is None else rules, self.rules, people.X, people.rejected, people.F
         )
+        _check_efforts(book, efforts)
+        return replace(book, efforts=efforts)
 
     # ---- h ---------------------------------------------------------------------------------------
 
@@ -298,6 +304,20 @@ class Problem:
         """Raise an error if the schema lets nothing change."""
         if self.rules.immutable.all():
             raise UserError(f"{where}: every feature is immutable: nothing can change")
+
+
+def _check_efforts(book: RuleBook, efforts: Efforts | None) -> None:
+    """Raise a UserError for a limit on time or money of which the policy states nothing."""
+    for field, what, words in (
+        ("max_months", "months", "how many months changes take"),
+        ("max_money", "price", "what changes cost"),
+    ):
+        limit = book.limit(field)
+        if np.isfinite(limit).any() and (efforts is None or not efforts.stated.states(what)):
+            raise UserError(
+                f"rules: '{field}' is {np.min(limit):g}, but no policy in force says {words}; "
+                f"state '{what}' in [effort.changes] of the policy, or leave the limit out"
+            )
 
 
 def most_common(F: Array) -> Array:

@@ -63,6 +63,7 @@ def _of_schema(book: RuleBook) -> list[RelaxedRule]:
             without = RuleBook.of_schema(TableEncoder.from_blocks(schema, book.encoder.blocks))
             if book.request is not None and book.group is not None:
                 without = without.with_statements(book.request, book.group)
+            without = replace(without, efforts=book.efforts)
             name = "immutable" if kind.schema_field == "role" else kind.name
             found.append(RelaxedRule(name, feature, without))
     return found

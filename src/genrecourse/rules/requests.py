@@ -81,6 +81,8 @@ def _check_possible(book: RuleBook, F: Array, index: pd.Index) -> None:
         mine, x = book.take(rows), F[rows]
         for kind in FEATURE_KINDS:
             for name, value in kind.stated(rules) if kind.limits_values else ():
+                if name in rules.lock:
+                    continue  # it is to stay, and what stays breaks no rule
                 j = names.index(name)
                 stuck = mine.cannot_meet(kind, j, x[:, j])
                 _refuse(stuck, index[rows], kind.in_words(name, value))

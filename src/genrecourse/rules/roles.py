@@ -100,6 +100,23 @@ class DerivedFeatures:
             ahead[..., j] = self._computed(j, ahead)
         return ahead
 
+    def between(self, x: Array, other: Array, mixed: Array) -> Array:
+        """Return rows (..., d) that mix x (d,) and other rows with their derived features.
+
+        A derived value is x's, or the other row's, if all its parts are, and computed from its
+        parts otherwise; where its formula has no value, it is x's. Time does not pass.
+        """
+        if not self._formulas:
+            return mixed
+        found, x = mixed.copy(), np.broadcast_to(x, mixed.shape)
+        for j in self._formulas:
+            value = np.where(
+                self._parts_moved(j, other, found), self._computed(j, found), other[..., j]
+            )
+            value = np.where(self._parts_moved(j, x, found), value, x[..., j])
+            found[..., j] = np.where(np.isnan(value) & ~np.isnan(x[..., j]), x[..., j], value)
+        return found
+
     def agree(self, F: Array, F_plus: Array) -> np.ndarray:
         """Return (...) booleans: has each derived and advancing feature the value that it must
         have?"""

@@ -386,6 +386,8 @@ def _check_column(feature: Feature, column: pd.Series) -> None:
             return  # the dtype of a column without values says nothing
         present = column.dropna()
         odd = present[[not _reads_as_number(value) for value in present]]
+        if column.dtype == object and len(odd) == 0:
+            check_finite(column.astype(np.float64))
         seen, then = f"first value: {shown(plain(present.iloc[0]))}", "convert it to numbers"
         if len(odd):
             seen = f"first: index {plain(odd.index[0])!r} has {shown(plain(odd.iloc[0]))}"

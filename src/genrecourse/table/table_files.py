@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
+from genrecourse.table.csv_cells import read_options, restored, write_csv
 from genrecourse.table.schema import Feature, Schema, check_table
 from genrecourse.table.text_files import NEEDS_PARQUET, path_of, write_whole
 
@@ -26,8 +27,9 @@ def read_table(
 ) -> pd.DataFrame:
     """Return the table in a file. Raises UserError if there is none.
 
-    If a schema is given, columns whose categories are text are read as text, so "07" stays "07",
-    and a cell that is no number leaves the other cells of its column numbers.
+    If a schema is given, columns whose categories are text are read as text, so "07" stays "07" and
+    a category "NA" stays one. A cell that is no number leaves the other cells of its column as
+    they are.
 
     may_be_empty: a header alone is a table, too.
 
@@ -45,7 +47,7 @@ def read_table(
     try:
         table = _read_csv(path, schema) if kind == ".csv" else _parquet(pd.read_parquet, path)
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+        raise UserError(f"cannot read {path}: {error.strerror or _one_line(error)}") from None
     except pd.errors.EmptyDataError:
         raise UserError(f"{path} is empty") from None
     except UnicodeDecodeError as error:
@@ -54,16 +56,21 @@ def read_table(
             f"{path} is not a csv table in UTF-8 (byte 0x{byte:02x}: {error.reason}); save it as "
             "UTF-8"
         ) from None
-    except (pd.errors.ParserError, csv.Error, ValueError) as error:
-        raise UserError(f"{path} is not a {kind[1:]} table: {error}") from None
+    except UserError:
+        raise
+    except Exception as error:  # pyarrow raises anything if what a file says of itself is damaged
+        raise UserError(f"{path} is not a {kind[1:]} table: {_one_line(error)}") from None
     if len(table) == 0 and not may_be_empty:
         raise UserError(f"{path} has a header but no rows; give a table with at least one row")
     check_table(table, may_be_empty=may_be_empty)
     return table
 
 
-def write_table(table: pd.DataFrame, path: Path) -> None:
+def write_table(table: pd.DataFrame, path: Path, *, safe_cells: bool = False) -> None:
     """Write a table to a CSV or Parquet file; the ending of `path` decides which.
+
+    safe_cells: in a CSV file, put an apostrophe before each text that a spreadsheet could run as a
+        formula. `read_table` with the schema takes it away again.
 
     Examples:
         >>> write_table(pd.DataFrame({"age": [30, 41]}), Path("people.csv"))
@@ -71,9 +78,13 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
         ['age', '30', '41']
     """
     if _kind(path) == ".csv":
-        write_whole(path, lambda temporary: table.to_csv(temporary, index=False))
+        write_whole(path, lambda temporary: write_csv(table, temporary, safe_cells=safe_cells))
     else:
         write_whole(path, lambda temporary: _parquet(table.to_parquet, temporary, index=False))
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _kind(path: Path) -> str:
@@ -89,15 +100,15 @@ def _read_csv(path: Path, schema: Schema | None) -> pd.DataFrame:
     if twice:  # pandas would rename the second one without a warning
         raise UserError(f"{path} has more than one column named {twice}; rename or drop one")
     _check_separated(path, header)
-    as_text = {f.name: str for f in schema or () if f.categories and _all_text(f.categories)}
-    dtype: Any = {name: kind for name, kind in as_text.items() if name in header}
     # in one go, so that a column has one type from top to bottom
-    table = pd.read_csv(path, encoding="utf-8-sig", dtype=dtype, low_memory=False)
+    table = pd.read_csv(
+        path, encoding="utf-8-sig", low_memory=False, **read_options(header, schema)
+    )
     odd = [f.name for f in schema or () if f.name in table and _has_odd_cells(f, table[f.name])]
     if odd:
         cells = pd.read_csv(path, encoding="utf-8-sig", dtype=str, usecols=odd)
         table = table.assign(**{name: _numbers_apart(cells[name]) for name in odd})
-    return table
+    return restored(table, path, schema)
 
 
 def _has_odd_cells(feature: Feature, column: pd.Series) -> bool:
@@ -119,8 +130,9 @@ def _numbers_apart(cells: pd.Series) -> pd.Series:
     is_flag = cells.isin(FLAGS)
     right = is_number if is_number.any() else is_flag
     if not right.any():
-        return cells
-    alone = pd.read_csv(StringIO("\n".join(["cell", *cells[right]])), low_memory=False)["cell"]
+        return numbers if numbers.notna().equals(cells.notna()) else cells
+    text = StringIO("\n".join(["cell", *cells[right]]))
+    alone = pd.read_csv(text, low_memory=False, **read_options([], None))["cell"]
     found = cells.astype(object)
     found[right] = alone.to_numpy(dtype=object)
     infinite = np.isinf(numbers) & ~is_whole
@@ -136,10 +148,6 @@ def _check_separated(path: Path, header: list[str]) -> None:
                 f"{path} seems to be separated by {name}: its header is {header[0][:60]!r}. Save "
                 "it with commas between the columns and points in the numbers"
             )
-
-
-def _all_text(levels: tuple[Any, ...]) -> bool:
-    return all(isinstance(level, str) for level in levels)
 
 
 def _parquet(act: Callable[..., Any], path: Path, **options: Any) -> Any:

@@ -9,7 +9,6 @@ judge that was fitted on it. The gold judge of an evaluation, which no method ma
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -21,6 +20,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.utils.class_weight import compute_sample_weight
 
 from genrecourse.errors import UserError
+from genrecourse.model.locks import without_warnings
 from genrecourse.model.threads import n_jobs
 from genrecourse.table.encoding import Array, as_it_is
 
@@ -126,9 +126,8 @@ def fit_lof(Z: Array, n_neighbors: int = N_NEIGHBORS) -> LocalOutlierFactor:
         algorithm="kd_tree",
         n_jobs=n_jobs(len(Z)),
     )
-    with warnings.catch_warnings():
-        # duplicate rows mislead a LOF with few neighbours, but the protocol prescribes five
-        warnings.filterwarnings("ignore", message="Duplicate values")
+    # duplicate rows mislead a LOF with few neighbours, but the protocol prescribes five
+    with without_warnings("Duplicate values"):
         return lof.fit(Z)
 
 

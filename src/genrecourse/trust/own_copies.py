@@ -13,7 +13,6 @@ model file and not tried again, since a clock takes part.
 
 from __future__ import annotations
 
-import threading
 import time
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from sklearn.base import clone
 
 from genrecourse.errors import stacklevel_of_caller
 from genrecourse.model.classifier import Classifier
+from genrecourse.model.locks import Lock, without_warnings
 from genrecourse.table.schema import plain
 from genrecourse.trust.retrained import N_RETRAINED
 
@@ -39,8 +39,7 @@ SAME = 1e-9  # largest difference of scores between two copies that were trained
 AGREE = 0.05  # by how much less the model may agree with its copies than these do with each other
 STREAM = 9  # of the random numbers
 FIXED = ("random_state", "random_seed")  # parameters that decide what is random in training
-# Trained by one thread at a time: `catch_warnings` is not safe in several.
-TRAINING = threading.Lock()
+TRAINING = Lock()  # copies are trained once, and not by several threads
 
 
 class CannotRetrainError(Exception):
@@ -137,15 +136,15 @@ class OwnCopies:
         if why:
             raise CannotRetrainError(why)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the same that its owner has seen
+            with without_warnings():  # the same that its owner has seen
                 copy = fixed(clone(h.model), state)
                 copy.fit(X.iloc[rows].reset_index(drop=True), classes[self.numbers[rows]])
         except Exception as error:  # a user's model may raise anything
             raise CannotRetrainError(
                 f"training it again fails with {type(error).__name__}"
             ) from error
-        return Classifier(copy, favourable=h.favourable, cutoff=h.cutoff, score_range=h.score_range)
+        made = Classifier(copy, favourable=h.favourable, cutoff=h.cutoff, score_range=h.score_range)
+        return made.in_form(self.problem.probe)
 
 
 # ---- what can be trained again ------------------------------------------------------------------

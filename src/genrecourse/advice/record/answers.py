@@ -95,10 +95,14 @@ def answer_about(
     return Answer(request_id, verb, personal, asked=_options(request))
 
 
-def made_by(service: Service, folder: str | os.PathLike[str]) -> dict[str, Any]:
+def made_by(
+    service: Service, folder: str | os.PathLike[str], *, by_row: bool = False
+) -> dict[str, Any]:
     """Return what answers of a service are made by: all that decides them besides their input.
 
     folder: of the model. Its hash is that of the files in it.
+    by_row: the answers are computed inside `scores_by_row`, as the web service does, so that
+        replaying them gives the same bytes whoever else asked at the time.
 
     >>> import pandas as pd
     >>> from genrecourse import NearestNeighbour, Schema
@@ -121,26 +125,24 @@ def made_by(service: Service, folder: str | os.PathLike[str]) -> dict[str, Any]:
         "numpy": version("numpy"),
         "torch": version("torch"),
         "machine": platform.machine(),
+        **({"scores": "by row"} if by_row else {}),
     }
 
 
 def model_hash(folder: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a model folder: of the names and hashes of its files.
+    """Return the SHA-256 of a model folder: of model.json, which holds that of the arrays.
 
     >>> model_hash("nowhere")
     Traceback (most recent call last):
     genrecourse.errors.UserError: cannot read nowhere/model.json: No such file or directory
     """
-    from genrecourse.model.artifact import JSON_NAME, TENSORS_NAME
+    from genrecourse.model.folder import JSON_NAME
 
-    hashes = {}
-    for name in (JSON_NAME, TENSORS_NAME):
-        try:
-            with open(os.path.join(folder, name), "rb") as file:
-                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise UserError(f"cannot read {error.filename}: {error.strerror}") from None
-    return _hash(canonical(hashes))
+    try:
+        with open(os.path.join(folder, JSON_NAME), "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename}: {error.strerror}") from None
 
 
 def _hash(data: bytes) -> str:

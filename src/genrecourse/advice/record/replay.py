@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from genrecourse.advice.record.check import CHAIN, PERSONAL, DamageError
 from genrecourse.advice.record.commitments import opens
 from genrecourse.advice.record.lines import Line, canonical, read_lines
 from genrecourse.errors import UserError, counted
+from genrecourse.model.classifier import scores_by_row
 from genrecourse.table.text_files import path_of
 
 if TYPE_CHECKING:
@@ -147,11 +149,13 @@ def replay(
         )
     people = [person["values"] for _, person in whole]
     X = table_of(people)
-    differs = _differences(line["made_by"], made_by(service, model))
+    by_row = "scores" in line["made_by"]
+    differs = _differences(line["made_by"], made_by(service, model, by_row=by_row))
     request = request_of(line["asked"], people)
     try:
         service.schema.check_columns(X, f"record {record:,}")
-        outputs = VERBS[verb](service, X[service.schema.columns], request)
+        with scores_by_row() if by_row else nullcontext():
+            outputs = VERBS[verb](service, X[service.schema.columns], request)
     except UserError as error:
         raise UserError("; ".join([f"{error}"] + [_in_words(each) for each in differs])) from None
     gaps = {

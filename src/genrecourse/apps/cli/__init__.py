@@ -6,7 +6,8 @@
     learn.py        schema, split, policy, fit, info
     people.py       plans, explain, letter, recheck, audit
     compare.py      evaluate, compare
-    record.py       record: verify, root, prove, replay, erase
+    serve.py        serve, serve-key
+    record.py       record verify, root, prove, replay, erase
 
 A command imports what it works with when it runs, so that the help starts without torch,
 scikit-learn and pandas.
@@ -19,7 +20,8 @@ from genrecourse.apps.cli import start  # isort: skip
 from genrecourse.apps.cli import learn  # isort: skip
 from genrecourse.apps.cli import people  # isort: skip
 from genrecourse.apps.cli import compare  # isort: skip
+from genrecourse.apps.cli import serve  # isort: skip
 from genrecourse.apps.cli import record  # isort: skip
 from genrecourse.apps.cli.application import app, main
 
-__all__ = ["app", "compare", "learn", "main", "people", "record", "start"]
+__all__ = ["app", "compare", "learn", "main", "people", "record", "serve", "start"]

@@ -84,6 +84,41 @@ MostChanges = Annotated[
 Strict = Annotated[
     bool, typer.Option("--strict", help="End with an error if a row cannot be read.")
 ]
+SafeCells = Annotated[
+    bool,
+    typer.Option(
+        "--safe-cells",
+        help="In a .csv, put an apostrophe before each text that a spreadsheet could run as a "
+        "formula, such as =cmd().",
+    ),
+]
+MostMonths = Annotated[
+    float | None,
+    typer.Option(
+        "--most-months",
+        metavar="N",
+        min=0,
+        help="Show only plans that take at most N months, by what the policy says about changes.",
+    ),
+]
+MostMoney = Annotated[
+    float | None,
+    typer.Option(
+        "--most-money",
+        metavar="SUM",
+        min=0,
+        help="Show only plans that cost at most SUM, by what the policy says about changes.",
+    ),
+]
+Sort = Annotated[
+    str | None,
+    typer.Option(
+        "--sort",
+        metavar="ORDER",
+        help="Order of each person's plans: 'time', 'money', 'changes' or 'cost'. Default: the "
+        "method's choice first.",
+    ),
+]
 Immutable = Annotated[
     str, typer.Option(metavar="A,B", help="Columns that nobody can change, separated by commas.")
 ]
@@ -127,6 +162,9 @@ def plan_request(
     min_robust: float | None = None,
     most_changes: int | None = None,
     strict: bool = False,
+    most_months: float | None = None,
+    most_money: float | None = None,
+    sort: str | None = None,
 ) -> PlanRequest:
     from genrecourse.advice.request import PlanRequest
     from genrecourse.advice.rule_files import read_rules_file
@@ -141,6 +179,9 @@ def plan_request(
         delta=delta,
         language=language,
         errors="raise" if strict else "status",
+        most_months=most_months,
+        most_money=most_money,
+        sort=sort,
         **stated,
     )
 

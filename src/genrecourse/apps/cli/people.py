@@ -19,10 +19,14 @@ from genrecourse.apps.cli.options import (
     MinRobust,
     ModelFolder,
     MostChanges,
+    MostMoney,
+    MostMonths,
     OwnModel,
     PolicyFile,
     Promised,
     RulesFile,
+    SafeCells,
+    Sort,
     Strict,
     TableFile,
     own_model,
@@ -52,7 +56,11 @@ def plans(
     delta: Delta = None,
     min_robust: MinRobust = None,
     most_changes: MostChanges = None,
+    most_months: MostMonths = None,
+    most_money: MostMoney = None,
+    sort: Sort = None,
     language: Language = "en",
+    safe_cells: SafeCells = False,
     strict: Strict = False,
     classifier: OwnModel = None,
 ) -> None:
@@ -60,10 +68,11 @@ def plans(
 
     A .csv or .parquet has one line for each plan, and one for each person without a plan: row
     (counted from 0), status, reason, the rule that alone prevents a plan, number of the plan,
-    scores, cost, the plan in words, what changes with it, how robust it is (its promise, the shares
-    of retrained models and of imprecise versions that accept it), what the plan does not mean, and
-    the features after it. A .json has the plans with each change, and the rules that prevent plans.
-    A .html is a report to read, about the people whom the model rejects.
+    scores, cost, the months and the money that it takes if the policy states them, the plan in
+    words, what changes with it, how robust it is (its promise, the shares of retrained models and
+    of imprecise versions that accept it), what the plan does not mean, and the features after it. A
+    .json has the plans with each change, and the rules that prevent plans. A .html is a report to
+    read, about the people whom the model rejects.
 
     A row that cannot be read, for example because of an unseen category, gets the status unreadable
     and the reason, and does not stop the others.
@@ -85,9 +94,12 @@ def plans(
         min_robust=min_robust,
         most_changes=most_changes,
         strict=strict,
+        most_months=most_months,
+        most_money=most_money,
+        sort=sort,
     )
     made = service.plans(X, request)
-    files.write_plans(output, service, X, made, request)
+    files.write_plans(output, service, X, made, request, safe_cells=safe_cells)
     counts = Counter(plan.status for plan in made).most_common()
     shown = ", ".join(f"{n:,} {status}" for status, n in counts)
     out.print(f"{len(made):,} people{': ' if shown else ''}{shown}; in {output}")
@@ -112,6 +124,9 @@ def explain(
     delta: Delta = None,
     min_robust: MinRobust = None,
     most_changes: MostChanges = None,
+    most_months: MostMonths = None,
+    most_money: MostMoney = None,
+    sort: Sort = None,
     language: Language = "en",
     strict: Strict = False,
     classifier: OwnModel = None,
@@ -131,9 +146,49 @@ def explain(
         min_robust=min_robust,
         most_changes=most_changes,
         strict=strict,
+        most_months=most_months,
+        most_money=most_money,
+        sort=sort,
     )
     plan = service.explain(X, row, request)
     out.print(panel(service.schema, X.iloc[row], plan))
+
+
+@app.command(epilog="Example: genrecourse reasons model german.csv --row 1")
+def reasons(
+    model: ModelFolder,
+    applicants: TableFile,
+    row: Annotated[int, typer.Option(min=0, help="Which row of the table, counted from 0.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Reasons: .json, .html or .txt.")
+    ] = None,
+    policy: PolicyFile = None,
+    rules: RulesFile = None,
+    language: Language = "en",
+    classifier: OwnModel = None,
+) -> None:
+    """Show what mattered most for the score of one person, and how certain that is.
+
+    Reasons are no advice: a feature that lowered a score need not be one that can raise it. Use
+    'genrecourse explain' for plans. Without -o, the reasons are printed.
+    """
+    from genrecourse.advice.outputs import check_reasons
+
+    if output is not None:
+        check_reasons(output, reads=[applicants, model, policy, rules])
+    from genrecourse.advice import output as files
+    from genrecourse.advice.request import PlanRequest
+    from genrecourse.advice.rule_files import read_rules_file
+
+    service = _open(model, classifier, policy)
+    X = _people(service, applicants)
+    stated = None if rules is None else read_rules_file(rules)
+    found = service.reasons(X, row, PlanRequest(rules=stated, language=language))
+    if output is None:
+        out.print(Text(found.to_text()), soft_wrap=True)
+    else:
+        files.write_reasons(output, found)
+        out.print(f"reasons for row {row} in {output}")
 
 
 @app.command(epilog="Example: genrecourse letter model german.csv --row 1 -o letter.html")
@@ -166,6 +221,9 @@ def letter(
     rules: RulesFile = None,
     promise: Promised = None,
     delta: Delta = None,
+    most_months: MostMonths = None,
+    most_money: MostMoney = None,
+    sort: Sort = None,
     classifier: OwnModel = None,
 ) -> None:
     """Write a letter to one person: what they could change, in plain words and round numbers.
@@ -183,7 +241,15 @@ def letter(
     service = _open(model, classifier, policy)
     X = _people(service, applicants)
     request = plan_request(
-        rules, n=n, fewest_changes=fewest_changes, promise=promise, delta=delta, language="en"
+        rules,
+        n=n,
+        fewest_changes=fewest_changes,
+        promise=promise,
+        delta=delta,
+        language="en",
+        most_months=most_months,
+        most_money=most_money,
+        sort=sort,
     )
     written = service.letter(
         X,
@@ -214,6 +280,7 @@ def recheck(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="One line per plan: .csv or .parquet.")
     ] = None,
+    safe_cells: SafeCells = False,
 ) -> None:
     """Check which plans still hold under another model. Rules are not checked again.
 
@@ -229,7 +296,7 @@ def recheck(
     check_plans_name(plans)
     found = _rechecked(plans, model, classifier)
     if output is not None:
-        write_table(found, output)
+        write_table(found, output, safe_cells=safe_cells)
     lost = found[~found["holds"].astype(bool)]
     for line in lost.itertuples():
         text = (
@@ -261,6 +328,7 @@ def audit(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals.")] = 0,
     fewest_changes: Fewest = False,
     policy: PolicyFile = None,
+    safe_cells: SafeCells = False,
     strict: Strict = False,
     classifier: OwnModel = None,
 ) -> None:
@@ -281,7 +349,7 @@ def audit(
     table = service.read_people(people, all_columns=True)
     request = PlanRequest(fewest_changes=fewest_changes, errors="raise" if strict else "status")
     found = service.audit(table, split(group), request, least=least, seed=seed)
-    files.write_audit(output, found)
+    files.write_audit(output, found, safe_cells=safe_cells)
     out.print(Text("\n".join([*found.remarks, *found.findings, found.how_called])), soft_wrap=True)
     lost = sum(found.faults.values())
     out.print(f"{len(table) - lost:,} people in {len(found.groups)} groups; in {output}")

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from genrecourse.apps.cli.application import app, out
-from genrecourse.apps.cli.options import Seed
+from genrecourse.apps.cli.options import SafeCells, Seed
 from genrecourse.errors import UserError, counted
 
 DEMO_FILES = re.compile(r"report\.html|policy\.toml")
@@ -45,6 +45,7 @@ def datasets(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File for it, .csv or .parquet.")
     ] = None,
+    safe_cells: SafeCells = False,
 ) -> None:
     """List the data sets that can be loaded, or write one to a file."""
     if name is None:
@@ -59,7 +60,7 @@ def datasets(
     from genrecourse.table.table_files import write_table
 
     whole = read_whole(name)
-    write_table(whole, output)
+    write_table(whole, output, safe_cells=safe_cells)
     rows, columns = counted(len(whole), "row"), counted(whole.shape[1], "column")
     out.print(f"{rows} and {columns} in {output}")
 
