@@ -12,7 +12,7 @@ STAMP := $(VENV)/.installed
 RUNTIME := $(VENV)/.runtime
 SERVING := $(VENV)/.serving
 
-.PHONY: help demo serve venv lint test docs soak fuzz mutants bench bench-peers paper-quick paper clean
+.PHONY: help demo serve venv lint test docs soak fuzz mutants bench bench-peers paper-quick paper dist lowest clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,13 @@ paper-quick: $(STAMP) ## the paper's tables and figures, one seed and 200 people
 
 paper: $(STAMP) ## the same with five seeds and all people: hours; goes on where it was stopped
 	$(BIN)/python -m paper all
+
+dist: $(STAMP) ## the wheel and the sdist, into dist/
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
+lowest: ## the quick tests with the lowest versions that pyproject.toml allows, in .venv-lowest
+	PYTHON=$(PYTHON) bash scripts/lowest.sh
 
 clean: ## remove caches and build products; leave .venv
 	rm -rf build dist demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from genrecourse.methods.genre import GenRe
     from genrecourse.methods.nearest import NearestNeighbour
     from genrecourse.model.classifier import Classifier
+    from genrecourse.model.target_range import TargetRange
     from genrecourse.planning.plans import Plan, Plans
     from genrecourse.rules.kinds import Rules
     from genrecourse.rules.policy import Policy
@@ -45,6 +46,7 @@ _MODULES = {
     "Policy": "rules.policy",
     "Rules": "rules.kinds",
     "Schema": "table.schema",
+    "TargetRange": "model.target_range",
     "UserError": "errors",
     "audit": "auditing.result",
     "compare": "evaluation.comparison.run",
@@ -67,6 +69,7 @@ __all__ = [
     "Policy",
     "Rules",
     "Schema",
+    "TargetRange",
     "UserError",
     "audit",
     "compare",

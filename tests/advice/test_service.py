@@ -603,7 +603,11 @@ def test_an_own_model_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_method_and_data_set_is_listed() -> None:
     assert list(describe_methods()) == list(METHODS)
-    assert "gamma=0.7" in describe_methods()["nnr-0.7"]
+    assert describe_methods()["nnr-0.7"].endswith("Its score is above 0.7.")
+    assert len(set(describe_methods().values())) == len(METHODS)  # each says what is its own
+    for line in describe_methods().values():
+        assert line.endswith("."), line
+        assert not set("=*∝~|_(") & set(line.replace("tabsyn_q", "").replace("(TabSyn)", "")), line
     listed = {each.name: each for each in describe_datasets()}
     assert list(listed) == list(DATASETS)
     assert listed["german"].n_rows == 1000

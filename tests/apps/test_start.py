@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,26 @@ def test_the_help_of_no_command_loads_anything_heavy() -> None:
     for name in ("demo", "fit", "plans", "compare", "record erase"):
         assert f"Usage: genrecourse {name} [OPTIONS]" in printed
     assert HEAVY & loaded == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "rows"),
+    [(["methods"], "nnr-search"), (["policies"], "german"), (["policies", "adult"], None)],
+)
+def test_lists_load_nothing_heavy(words: list[str], rows: str | None, tmp_path: Path) -> None:
+    more = [] if rows else ["-o", str(tmp_path / "policy.toml")]
+    printed, loaded = run(COMMAND_LINE, *words, *more)
+    assert (rows or "policy.toml") in printed
+    assert {"torch", "sklearn", "scipy", "matplotlib"} & loaded == set()
+
+
+def test_a_split_loads_no_torch(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n" + "".join(f"{k},{k % 2}\n" for k in range(40)))
+    ends = ["--rest", str(tmp_path / "rest.csv"), "--held", str(tmp_path / "held.csv")]
+    printed, loaded = run(COMMAND_LINE, "split", str(table), *ends)
+    assert "30 rows in" in " ".join(printed.split())
+    assert {"torch", "sklearn", "matplotlib"} & loaded == set()
 
 
 def test_the_package_loads_nothing_heavy() -> None:

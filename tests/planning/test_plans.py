@@ -239,12 +239,12 @@ def test_what_a_plan_bears_is_told_wherever_it_is_shown() -> None:
         assert sentence in shown
     assert follows.to_text() in shown
     lines = plan_table(Plans((plan,)), X, schema)
-    assert lines["follows"].tolist() == [follows.to_text(), ""]
+    assert lines["then_changes_by_itself"].tolist() == [follows.to_text(), ""]
     assert lines["promise"].tolist()[0] == 0.9
     assert lines["promise"].isna().tolist() == [False, True]
-    assert lines["retrained"].tolist()[0] == 7 / 8
-    assert lines["imprecise"].tolist() == [30 / 32, 1 / 32]
-    assert all(sentence in lines["bears"][0] for sentence in plan.prospects)
+    assert lines["accepted_by_retrained"].tolist()[0] == 7 / 8
+    assert lines["accepted_with_noise"].tolist() == [30 / 32, 1 / 32]
+    assert all(sentence in lines["how_sturdy"][0] for sentence in plan.prospects)
     assert set(lines["note"]) == {english()("plan.note")}
     assert lines["new ratio"].tolist() == [0.125, 0.25]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import io
+import os
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +26,7 @@ from genrecourse.methods import METHODS
 from genrecourse.methods.base import Method
 from genrecourse.methods.genre import GenRe
 from genrecourse.methods.nearest import NearestNeighbour
-from genrecourse.planning.plans import Change, Plan
+from genrecourse.planning.plans import Change, Plan, Plans
 from genrecourse.planning.wording import english
 from genrecourse.reports import plots
 from genrecourse.reports.console import _plan
@@ -359,6 +361,17 @@ def test_a_picture_takes_any_words_and_missing_values() -> None:
     assert not any(text.get_parse_math() for text in ax.texts)
 
 
+def test_a_page_with_fewer_plans_than_asked_for_says_why() -> None:
+    X = pd.DataFrame({"income": range(80)})
+    method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80).fit(X)
+    page = words(report_html(method, X.head(1), n=3))  # one feature: there is no second way
+    assert "3 plans were asked for, and 1 can be shown" in page
+    assert "plans were asked for" not in words(report_html(method, X.head(1)))
+    plans = Plans(tuple(replace(plan, is_fragile=True) for plan in method.plans(X.head(1))))
+    page = words(report_html(method, X.head(1), n=3, plans=plans))
+    assert "3 plans were asked for, and only this one is shown" in page
+
+
 # ---- the demo ---------------------------------------------------------------------------------
 
 
@@ -373,15 +386,22 @@ def test_the_demo_tells_plans_scores_and_what_is_next(
 
     monkeypatch.setattr(demo, "make_case", quick_case)
     monkeypatch.setitem(METHODS, "genre", quick)
+    monkeypatch.chdir(tmp_path)
     console = Console(width=100, record=True, file=io.StringIO())
-    demo.run_demo(tmp_path / "demo", console=console, people=2)
+    demo.run_demo(Path("demo"), console=console, people=2)
     said = console.export_text()
-    assert said.count("Person ") == 2
-    assert "/12)" in said
-    assert "report.html" in said
-    assert "policy.toml" in said
+    shown = [int(found) for found in re.findall(r"^Person (\d+),", said, re.MULTILINE)]
+    assert shown == sorted(shown)
+    assert 1 <= len(shown) <= 2
+    assert "Of 12 people" in said
+    assert "demo/report.html" in said
+    assert "--policy demo/policy.toml" in said
     assert "genrecourse schema YOUR.csv" in said
-    assert max(map(len, said.splitlines())) <= 100
+    lines = [line for line in said.splitlines() if demo.typed_command() not in line]
+    assert max(map(len, lines)) <= 80  # a command is one line, however long its path is
+    assert len(said.splitlines()) <= 50
+    notes = [line for line in said.splitlines() if line.startswith("warning: ")]
+    assert len(notes) <= 1
     page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
     assert "CC BY 4.0" in page
     policy = Policy.read(tmp_path / "demo" / "policy.toml")
@@ -392,6 +412,37 @@ def test_the_demo_tells_plans_scores_and_what_is_next(
     assert "drawn at random" in plans
 
 
-def test_the_demo_holds_to_the_example_policy() -> None:
-    example = Path(__file__).parents[2] / "policies" / "german.toml"
-    assert demo.POLICY.read_bytes() == example.read_bytes()
+def test_the_demo_shows_sturdy_plans_in_table_order_and_a_fragile_one_as_a_warning() -> None:
+    sturdy = Plan("a", "ok", 0.3, 0.5, score_after=0.7, cost=1.0)
+    fragile = replace(sturdy, is_fragile=True)
+    none = Plan("b", "no-plan", 0.3, 0.5, reason_code="not-accepted")
+    found = demo.shown_people(Plans((none, fragile, sturdy, fragile, sturdy, sturdy)), 2)
+    assert found == ([2, 4], [1])
+    assert demo.shown_people(Plans((none, fragile)), 2) == ([], [1])
+    assert demo.shown_people(Plans((none, sturdy)), 2) == ([1], [])
+
+
+def test_the_demo_names_a_command_that_runs_as_it_is_typed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = tmp_path / "env" / "bin" / "genrecourse"
+    script.parent.mkdir(parents=True)
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script.with_name("python")))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert demo.typed_command() == str(Path("env", "bin", "genrecourse"))
+    monkeypatch.chdir(script.parent)
+    assert demo.typed_command() == os.path.join(".", "genrecourse")
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert demo.typed_command() == "genrecourse"
+    script.unlink()
+    assert demo.typed_command().endswith("-m genrecourse")
+
+
+def test_the_package_holds_the_example_policies() -> None:
+    examples = Path(__file__).parents[2] / "policies"
+    inside = {path.name: path.read_bytes() for path in demo.POLICY.parent.glob("*.toml")}
+    assert inside == {path.name: path.read_bytes() for path in examples.glob("*.toml")}
+    assert demo.POLICY.name in inside

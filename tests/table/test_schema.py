@@ -452,6 +452,64 @@ def test_lint_ignores_missing_cells() -> None:
     assert Schema.infer(X).lint(X) == [ID]
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "is_id"),
+    [
+        ("customer", [f"c{k % 90}" for k in range(120)], True),  # some customers come twice
+        ("customer_id", [k % 40 for k in range(120)], True),
+        ("client no", [f"c{k % 12}" for k in range(120)], True),
+        ("customer_id", [k % 9 for k in range(120)], False),  # too few to tell people apart
+        ("town", [f"t{k % 60}" for k in range(120)], False),
+        ("income", [1000 + 7 * (k % 90) for k in range(120)], False),
+        ("paid", [k % 90 for k in range(120)], False),
+    ],
+)
+def test_lint_of_ids_that_come_more_than_once(name: str, values: list[Any], is_id: bool) -> None:
+    remarks = Schema.infer(X := pd.DataFrame({name: values})).lint(X)
+    assert any("seems to be an id" in remark for remark in remarks) == is_id
+    assert not is_id or not any("categories: group" in remark for remark in remarks)
+
+
+def test_lint_of_a_column_of_0_and_1_says_nothing_about_less() -> None:
+    X = pd.DataFrame({"education_Masters": [0, 1] * 6, "education_years": [k % 5 for k in TWELVE]})
+    (remark,) = Schema.infer(X).lint(X)
+    assert remark == "'education_years' can go down: set direction to 'increase'"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("marital-status", "private life"),
+        ("family_status", "private life"),
+        ("relationship", "private life"),
+        ("credit_history", "about the past"),
+        ("priors_count", "about the past"),
+        ("num_delinquencies", "about the past"),
+    ],
+)
+def test_lint_of_what_a_lender_may_not_ask_for(name: str, why: str) -> None:
+    schema = Schema(features=(Feature(name=name, kind="category", categories=("a", "b")),))
+    (remark,) = schema.lint()
+    assert remark.startswith(f"'{name}' is mutable, but")
+    assert why in remark
+    assert schema.with_feature(name, role="immutable").lint() == []
+    assert schema.lint(locked=[name]) == []
+    assert schema.lint(locked=["another"]) == [remark]
+
+
+def test_two_columns_of_dates_are_one_error() -> None:
+    day = pd.to_datetime(["2020-01-31", "2021-12-01"])
+    X = pd.DataFrame({"born": day, "n": [1, 2], "asked": day})
+    with pytest.raises(UserError, match=r"columns 'born' \(datetime64.*'asked' .*convert them"):
+        Schema.infer(X)
+
+
+def test_an_immutable_feature_is_a_role() -> None:
+    schema = Schema(features=(number(),))
+    with pytest.raises(UserError, match=r"no key 'immutable'.*set role='immutable'"):
+        schema.with_feature("n", immutable=True)
+
+
 def test_lint_with_another_table() -> None:
     with pytest.raises(UserError, match=r"lacks the column\(s\) \['n'\]; it has \['m'\]"):
         Schema(features=(number(),)).lint(pd.DataFrame({"m": [1]}))

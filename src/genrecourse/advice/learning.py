@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from genrecourse.advice.columns import as_seen, outcomes, without_columns
 from genrecourse.advice.service import Service
 from genrecourse.errors import UserError, did_you_mean, own_warnings
 from genrecourse.methods import METHODS
 from genrecourse.model.classifier import Classifier
 from genrecourse.rules.policy import read_policy
-from genrecourse.table.schema import Schema, check_table, plain
+from genrecourse.table.schema import Schema, check_table
 from genrecourse.table.table_files import read_table
 from genrecourse.table.text_files import path_of
 
@@ -149,47 +150,6 @@ def prepare(
     return LearningTask(unfitted, X, y, known_policy, tuple(warnings))
 
 
-def without_columns(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return the table without some columns, which must be there; others must be left.
-
-    >>> table = pd.DataFrame({"id": [1, 2], "income": [10.0, 20.0]})
-    >>> list(without_columns(table, ["id"]).columns)
-    ['income']
-    """
-    unknown = [name for name in names if name not in table.columns]
-    if unknown:
-        close = did_you_mean(unknown[0], table.columns)
-        raise UserError(f"no column {unknown}{close} in the table; it has {list(table.columns)}")
-    rest = table.drop(columns=list(names))
-    if rest.shape[1] == 0:
-        raise UserError(f"no column is left besides {list(names)}")
-    return rest
-
-
-def outcomes(table: pd.DataFrame, target: str) -> pd.Series:
-    """Return the column of outcomes, which must be complete and have two values or more.
-
-    >>> table = pd.DataFrame({"income": [10.0, 20.0], "repaid": ["no", "yes"]})
-    >>> outcomes(table, "repaid").tolist()
-    ['no', 'yes']
-    """
-    if target not in table.columns:
-        close = did_you_mean(target, table.columns)
-        raise UserError(f"no target column '{target}'{close}; the table has {list(table.columns)}")
-    y = table[target]
-    if y.isna().any():
-        raise UserError(
-            f"the target '{target}' is missing in {int(y.isna().sum())} of {len(y):,} rows (first: "
-            f"row {int(y.isna().to_numpy().argmax())}); drop those rows"
-        )
-    if y.nunique() < 2:
-        raise UserError(
-            f"the target '{target}' is {plain(y.iloc[0])!r} in all {len(y):,} rows; give a table "
-            "with people of both outcomes"
-        )
-    return y
-
-
 # ---- the parts of a task ------------------------------------------------------------------------
 
 
@@ -227,22 +187,6 @@ def _target_name(target: str | None, policy: Policy | None) -> str:
     return named
 
 
-def _favourable(given: list[Any], y: pd.Series) -> Any:
-    """Return the outcomes that are given, maybe as text, as the table has them; None: none is."""
-    if not given:
-        return None
-    seen = {str(plain(value)): plain(value) for value in y.unique()}
-    names = [str(plain(value)) for value in given]
-    unknown = [name for name in names if name not in seen]
-    if unknown:
-        close = did_you_mean(unknown[0], seen)
-        raise UserError(
-            f"the favourable outcome '{unknown[0]}'{close} does not occur in '{y.name}', which has "
-            f"{sorted(seen)[:10]}"
-        )
-    return seen[names[0]] if len(names) == 1 else {seen[name] for name in names}
-
-
 def _classifier(
     given: Any,
     favourable: list[Any],
@@ -264,7 +208,7 @@ def _classifier(
     else:
         h = Classifier(
             given,
-            favourable=_favourable(favourable, y),
+            favourable=as_seen(favourable, y),
             cutoff=0.5 if cutoff is None else cutoff,
             score_range=(0.0, 1.0) if score_range is None else score_range,
         )

@@ -45,11 +45,15 @@ def plan_table(plans: Plans, X: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             "money": [plan.effort and plan.effort.money for _, plan in every],
             "effort": [plan.takes for _, plan in every],
             "plan": [_in_words(plan.changes) for _, plan in every],
-            "follows": [_in_words(plan.consequences) for _, plan in every],
-            "bears": ["; ".join(plan.prospects) for _, plan in every],
+            "then_changes_by_itself": [_in_words(plan.consequences) for _, plan in every],
+            "how_sturdy": ["; ".join(plan.prospects) for _, plan in every],
             "promise": [_promised(plan) for _, plan in every],
-            "retrained": [plan.retrained and plan.retrained.estimate for _, plan in every],
-            "imprecise": [plan.imprecise and plan.imprecise.estimate for _, plan in every],
+            "accepted_by_retrained": [
+                plan.retrained and plan.retrained.estimate for _, plan in every
+            ],
+            "accepted_with_noise": [
+                plan.imprecise and plan.imprecise.estimate for _, plan in every
+            ],
             "note": [plan.language("plan.note") if plan.every else "" for _, plan in every],
         }
     )

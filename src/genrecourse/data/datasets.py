@@ -85,6 +85,7 @@ class DatasetEntry:
     features: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # for with_feature
     h_config: MLPConfig = field(default_factory=MLPConfig)
     truth: Truth | None = None
+    schema: Schema | None = None  # None: as it is inferred from the training rows
 
 
 def load_dataset(name: str, seed: int = 0) -> Dataset:
@@ -149,6 +150,8 @@ def _is_favourable(table: pd.DataFrame, entry: DatasetEntry) -> pd.Series:
 
 
 def _schema(X: pd.DataFrame, entry: DatasetEntry) -> Schema:
+    if entry.schema is not None:
+        return entry.schema
     schema = Schema.infer(X, immutable=entry.immutable)
     for name, changes in entry.features.items():
         schema = schema.with_feature(name, **changes)

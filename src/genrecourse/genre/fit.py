@@ -594,7 +594,7 @@ def report_pairs(problem: Problem, drawn: Drawn, watched: Drawn, split: Split) -
         if unpaired > MANY * (fitted + held):
             then += (
                 "; so few are left to learn from that it is better to lock at each request what is "
-                "immutable or bound here (docs/policy.md, 'Immutable or locked?')"
+                "immutable or bound here: plans(X, rules={'lock': [...]})"
             )
         warnings.warn(f"{lacks}; {then}", stacklevel=stacklevel_of_caller())
     return {  # of the sources trained on

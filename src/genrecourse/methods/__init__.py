@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from genrecourse.errors import UserError
 from genrecourse.methods.registry import Listed, Registry
-from genrecourse.model import artifact
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
@@ -20,16 +19,29 @@ AUTO = {"gamma": "auto", "labelled": True}
 METHODS = Registry(
     {
         "genre": Listed("genre", "GenRe"),
-        "genre-q": Listed("genre", "GenRe", {"distill": False}),
-        "genre-any": Listed("genre", "GenRe", ANY_LAM),
-        "genre-paper": Listed("genre", "GenRe", "LIKE_PAPER"),
+        "genre-q": Listed("genre", "GenRe", {"distill": False}, "No search teaches it."),
+        "genre-any": Listed("genre", "GenRe", ANY_LAM, "One model for every weight of the cost."),
+        "genre-paper": Listed("genre", "GenRe", "LIKE_PAPER", "With the paper's settings."),
         "nnr": Listed("nearest", "NearestNeighbour"),
-        "nnr-0.7": Listed("nearest", "NearestNeighbour", {"gamma": 0.7}),
-        "nnr-dplus": Listed("nearest", "NearestNeighbour", {"gamma": 0.7, "labelled": True}),
-        "nnr-auto": Listed("nearest", "NearestNeighbour", AUTO),
-        "nnr-refined": Listed("nearest", "NearestNeighbour", {**AUTO, "refine": True}),
+        "nnr-0.7": Listed("nearest", "NearestNeighbour", {"gamma": 0.7}, "Its score is above 0.7."),
+        "nnr-dplus": Listed(
+            "nearest",
+            "NearestNeighbour",
+            {"gamma": 0.7, "labelled": True},
+            "Its score is above 0.7, its outcome favourable.",
+        ),
+        "nnr-auto": Listed("nearest", "NearestNeighbour", AUTO, "A verifier chooses."),
+        "nnr-refined": Listed(
+            "nearest",
+            "NearestNeighbour",
+            {**AUTO, "refine": True},
+            "A verifier chooses and undoes needless changes.",
+        ),
         "nnr-search": Listed(
-            "nearest", "NearestNeighbour", {**AUTO, "refine": True, "search": True}
+            "nearest",
+            "NearestNeighbour",
+            {**AUTO, "refine": True, "search": True},
+            "A verifier chooses among many and undoes needless changes.",
         ),
         "wachter": Listed("wachter", "Wachter"),
         "growing_spheres": Listed("growing_spheres", "GrowingSpheres"),
@@ -42,9 +54,15 @@ METHODS = Registry(
         "cruds": Listed("cruds", "CRUDS"),
         "tabsyn_q": Listed("tabsyn_q", "TabSynQ"),
         "tabsyn_svdd": Listed("tabsyn_svdd", "TabSynSVDD"),
-        "revise-search": Listed("searched", "Searched", {"base": "revise"}),
-        "cchvae-search": Listed("searched", "Searched", {"base": "cchvae"}),
-        "tabsyn_q-search": Listed("searched", "Searched", {"base": "tabsyn_q"}),
+        "revise-search": Listed(
+            "searched", "Searched", {"base": "revise"}, "The other method: revise."
+        ),
+        "cchvae-search": Listed(
+            "searched", "Searched", {"base": "cchvae"}, "The other method: cchvae."
+        ),
+        "tabsyn_q-search": Listed(
+            "searched", "Searched", {"base": "tabsyn_q"}, "The other method: tabsyn_q."
+        ),
     }
 )
 
@@ -70,6 +88,8 @@ def load(
     ...     type(load(f"{folder}/model", example_score)).__name__
     'NearestNeighbour'
     """
+    from genrecourse.model import artifact  # brings torch, which the names of methods do not need
+
     meta, arrays = artifact.read(folder)
     known = METHODS.class_names()
     name = str(meta.get("method")) if isinstance(meta, dict) else "?"

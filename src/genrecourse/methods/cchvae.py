@@ -24,7 +24,7 @@ CHUNK_DRAWS = 8192  # rows decoded and scored at once: bounds memory and fixes t
 
 
 class CCHVAE(Method):
-    """Random draws in latent shells around E(x); the cheapest accepted draw of the first shell.
+    """Random draws around a person in the latent space of a VAE, until one is accepted.
 
         u = E(x) + r * e,  e uniform on the sphere,  r uniform in [t * step, (t + 1) * step]
         x+ = argmin C(x, D(u, x_given))  over the draws of shell t with h > 0.5;  t = 0, 1, 2, ...

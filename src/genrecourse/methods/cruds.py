@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CRUDS(LatentDescent):
-    """Gradient search in the latent variables w of a VAE that separate the outcomes.
+    """Gradient search among the latent variables of a VAE that separate the outcomes.
 
         min over w of  ell(h(D(w, z))) + lam * C(x, D(w, z)),  z = E_z(x) fixed, w from E[w | y+]
 

@@ -26,7 +26,7 @@ LOWEST = 1e-6  # the lowest confidence in a rank
 
 
 class DiCE(GradientMethod):
-    """Gradient search for k accepted rows that are near x and far from each other.
+    """Gradient search for several accepted rows, near the person and far from each other.
 
         min over c_1..c_k of  mean_i ell(h(c_i)) + lam1 * mean_i C(x, c_i) - lam2 * det K,
         K_ij = 1 / (1 + C(c_i, c_j))

@@ -89,7 +89,9 @@ TRAININGS = {
 
 
 class GenRe(DensityMethod):
-    """Trains R_theta(x+ | x), draws samples from it and selects one of them.
+    """Learns what accepted people who are near a person look like, and draws plans from that.
+
+    It trains R_theta(x+ | x), draws samples from it and selects one of them.
 
         R(x+ | x)  ∝  exp(-lam * C(x, x+)) * P(x+ | favourable) * [x+ is valid]           (Eq. 5)
 

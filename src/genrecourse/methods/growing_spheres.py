@@ -21,7 +21,7 @@ AT_ONCE = 65_536  # draws that h scores at once: bounds memory
 
 
 class GrowingSpheres(Method):
-    """Random draws in shells around x, which grow until h accepts a draw.
+    """Random draws around a person, ever farther, until the model accepts one.
 
     A shell is r <= ||z - x||_2 < r + step, and r grows by step. The result is the nearest draw that
     h accepts. Then changes that h does not need are undone, the smallest first.

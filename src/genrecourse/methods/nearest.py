@@ -30,7 +30,9 @@ SEARCHED = 96  # ... and in a search: as many candidates as GenRe's search has
 
 
 class NearestNeighbour(VerifiedMethod):
-    """x+ = argmin C(x, x+) over training rows with h > gamma, immutables carried over.
+    """Copies the accepted training row that is cheapest to reach, but nothing that may not change.
+
+        x+ = argmin C(x, x+)  over training rows with h > gamma, immutables carried over
 
     This is the limit of GenRe's Q as lam grows, and the baseline that shows what a model adds. It
     fails if accepted rows are outliers or mislabelled, since it copies them.

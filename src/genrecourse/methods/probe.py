@@ -22,7 +22,7 @@ FLAT = 1e-12  # avoids a division by zero if h has no slope
 
 
 class Probe(GradientMethod):
-    """Gradient search for the cheapest row that h still accepts after noise on z.
+    """Gradient search for the cheapest row that the model still accepts after noise.
 
         min over z of  ell(h(z)) + max(0, rate(z) - target) + lam * C(x, z)
         rate(z) = 1 - Phi( f(z) / sqrt(s2 * ||grad f(z)||^2) ),  f the logit of h.

@@ -27,7 +27,7 @@ LOCAL = 0.75  # width of the kernel, times the root of the number of features, a
 
 
 class ROAR(Method):
-    """Gradient search for a row that every model near h accepts: its weights may shift by delta.
+    """Gradient search for a row that the model still accepts if its weights shift a little.
 
         min over z max over ||shift||_2 <= delta of  ell(h_{w + shift}(z)) + lam * C(x, z)
 

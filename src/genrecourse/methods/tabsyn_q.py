@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 
 class TabSynQ(TabSynMethod):
-    """Draw x+ ~ Q(x+ | x) ∝ exp(-lam * C(x, x+)) from synthetic rows of TabSyn (Eq. 6).
+    """Draws one of many synthetic accepted rows (TabSyn), the cheaper the likelier.
+
+        x+ ~ Q(x+ | x) ∝ exp(-lam * C(x, x+))                                              (Eq. 6)
 
     The immutable features of x+ are those of x. This is brute force, and therefore an upper bound
     for guided diffusion: `fit` trains TabSyn on D+ and draws as many rows as the training table

@@ -25,8 +25,9 @@ LOOKED_AT = 100  # rejected training rows on which `fit` counts broken immutable
 
 
 class TabSynSVDD(TabSynMethod):
-    """Draw x+ from P(x+ | accepted) exp(lam * r(x+)) by guided diffusion.
+    """Draws an accepted row by diffusion (TabSyn) that is guided towards the person.
 
+        x+ ~ P(x+ | accepted) exp(lam * r(x+))
         r(x+) = -‖x+ - x‖_2 - 100 [immutables differ]
 
     TabSyn (Zhang et al., ICLR 2024) learns D+. At each noise level SVDD (Li et al., "Derivative-

@@ -30,7 +30,7 @@ HELD_OUT = 0.1  # share of the rows on whose pairs the verifier is tested
 
 
 class TAP(GradientMethod):
-    """Gradient search for the cheapest row that h and a learned verifier accept.
+    """Gradient search for the cheapest row that the model and a learned verifier accept.
 
     The candidates are the points of the search path of  min over z of ell(h(z)) + lam * C(x, z).
 

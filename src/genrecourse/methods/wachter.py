@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Wachter(GradientMethod):
-    """Gradient search for the cheapest row that h accepts.
+    """Gradient search for the cheapest row that the model accepts.
 
         min over z of  ell(h(z)) + lam * C(x, z),  lam is halved until h accepts
 

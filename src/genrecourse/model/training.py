@@ -170,8 +170,10 @@ class _StepsBar:
         self._task = self._progress.add_task(label, total=total, loss=float("nan"))
 
     def __enter__(self) -> Callable[[int, float], None]:
-        self._progress.start()
+        if not self._progress.disable:  # rich before 14.3 would print an empty line at the end
+            self._progress.start()
         return lambda step, loss: self._progress.update(self._task, completed=step, loss=loss)
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if not self._progress.disable:
+            self._progress.stop()

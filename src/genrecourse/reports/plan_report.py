@@ -69,11 +69,15 @@ def report_html(
     limits: Sequence[str] = (),
     language: str | Path | Wording = "en",
     plans: Plans | None = None,
+    which: Sequence[int] | None = None,
+    which_note: str = "",
     **request: Any,
 ) -> str:
     """Return the report as HTML.
 
     people: accepted people are left out; the first `shown` of the others are shown in detail.
+    which: the positions of the people to show in detail instead, among those others; which_note:
+        the rule that chose them, as a sentence.
     scores: one row per method, with the columns of `SCORES` and n, as `summarise` returns them.
     scores_note: a sentence about the other methods in `scores`.
     facts, limits: more entries for "How it was made" and "What it does not mean".
@@ -107,11 +111,12 @@ def report_html(
         draws=method.draws if isinstance(method, HasDraws) else None,
         rules=read_rules(request.get("rules") or Rules()),
         words=words,
+        n=int(request.get("n", 1)),
     )
     limits = (*words.under("report.limit").values(), *limits)
     parts = [
         _head(title, plans, words),
-        about.few(people, plans[:shown]),
+        about.few(people, plans, range(len(plans))[:shown] if which is None else which, which_note),
         _unreadable(unreadable, words),
         _asked_most(method.schema_, plans, words),
         _all(plans, words),
@@ -161,10 +166,12 @@ class _AboutMethod:
     draws: Callable[..., pd.DataFrame] | None  # as `GenRe.draws`
     rules: PersonalRules  # of the request
     words: Wording
+    n: int = 1  # plans that were asked for, per person
 
-    def few(self, people: pd.DataFrame, plans: Plans) -> str:
-        """Return the section with the first people in detail. people: all rejected people."""
-        words, total, people = self.words, len(people), people.iloc[: len(plans)]
+    def few(self, people: pd.DataFrame, plans: Plans, which: Sequence[int], note: str) -> str:
+        """Return the section with some people in detail. people: all rejected people."""
+        words, total, people = self.words, len(people), people.iloc[list(which)]
+        plans = Plans(tuple(plans[place] for place in which))
         draws = None
         if self.draws is not None:
             stated = None if self.rules == PersonalRules() else self.rules.only(people.index)
@@ -177,13 +184,13 @@ class _AboutMethod:
                 some = draws.iloc[i * n : (i + 1) * n]
             locked = _locked(self.rules, people.index[[i]])
             cards.append(self._card(people.iloc[i], plan, some, locked))
-        which = words("report.few_which", shown=len(plans), people=_count(total, words))
+        lead = note or words("report.few_which", shown=len(plans), people=_count(total, words))
         notes = [words("plan.note")]
         if any(plan.alternatives for plan in plans):  # only a verifier can weigh plans
             how = "first_weighed" if self.has_verifier else "first_chosen"
             notes.append(words(f"report.{how}"))
         paragraphs = [f"<p>{escape(note)}</p>" for note in notes]
-        return section(words("report.few"), *paragraphs, *cards, lead=which)
+        return section(words("report.few"), *paragraphs, *cards, lead=lead)
 
     def _card(
         self, row: pd.Series, plan: Plan, draws: pd.DataFrame | None, locked: set[str]
@@ -192,11 +199,20 @@ class _AboutMethod:
         inside = [f"<h3>{escape(person)}</h3>", f'<p class="facts">{escape(plan.facts)}</p>']
         if plan.status == "ok":
             inside.append(_plan(plan, draws, self.problem.classifier.score_range))
+            inside.append(_facts(*self._why_fewer(plan)))
         else:
             sentences = (plan.reason, plan.about_rules)
             inside += [f"<p>{escape(sentence)}</p>" for sentence in sentences if sentence]
         inside.append(_profile(self.problem.schema, row, plan, locked))
         return f'<article class="card">{"".join(inside)}</article>'
+
+    def _why_fewer(self, plan: Plan) -> list[str]:
+        """Return why a person has fewer plans than were asked for; nothing if they have all."""
+        found = len(plan.every)
+        if found >= self.n:
+            return []
+        name = "fewer_fragile" if plan.is_fragile else "fewer"
+        return [plan.language(f"report.{name}", n=self.n, shown=found)]
 
     def learning(self) -> str:
         """Return the section with the loss curve; empty if no net was trained."""

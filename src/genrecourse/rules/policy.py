@@ -514,7 +514,7 @@ class Policy:
         refused = self.refused(X, method)
         X = self.split(X)[0]
         schema = self.schema(X)
-        remarks = schema.lint(X)
+        remarks = schema.lint(X, locked=self.stated.rules.lock or ())
         for name, own in self.stated.features.items():
             remarks += _lint_feature(schema[name], own, schema[name].values(X))
         remarks += [*_lint_immutables(schema, X), *self._lint_rules(schema, X)]

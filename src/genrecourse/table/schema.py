@@ -345,7 +345,10 @@ class Schema(BaseModel):
 
     def with_feature(self, name: str, **changes: Any) -> Schema:
         """Return a copy in which feature `name` has these fields. The copy is validated."""
-        changed = validated(Feature, {**self[name].model_dump(), **changes}, "schema")
+        fields, hint = {**self[name].model_dump(), **changes}, ""
+        if "immutable" in changes:
+            hint = "; to make a feature immutable, set role='immutable'"
+        changed = validated(Feature, fields, "schema", unknown_key_hint=hint)
         return self.with_features(changed if f.name == name else f for f in self.features)
 
     def with_features(self, features: Iterable[Feature]) -> Schema:
@@ -406,6 +409,7 @@ class Schema(BaseModel):
         as in `with_cost`. `discover_relations` finds what holds between the columns.
         """
         check_table(X)
+        _check_dtypes(X)
         if isinstance(immutable, str):
             immutable = (immutable,)
         schema = cls(features=tuple(_infer_feature(X[name]) for name in X.columns))
@@ -440,13 +444,19 @@ class Schema(BaseModel):
 
     # ---- lint -------------------------------------------------------------------------------
 
-    def lint(self, X: pd.DataFrame | None = None) -> list[str]:
+    def lint(self, X: pd.DataFrame | None = None, *, locked: Iterable[str] = ()) -> list[str]:
         """Return one sentence for each thing that looks wrong.
 
         If the table is given, the sentences also cover its columns: those that differ in every row,
         never vary, hold dates or numbers as text, have heavy tails, or do not match their formula.
+        locked: features that other rules, such as a policy's, forbid to change.
         """
-        remarks = [remark for feature in self.features for remark in _lint_feature(feature)]
+        kept = set(locked)
+        remarks = [
+            remark
+            for feature in self.features
+            for remark in _lint_feature(feature, is_locked=feature.name in kept)
+        ]
         if X is not None:
             self.check_columns(X)
             for feature in self.features:
@@ -503,6 +513,22 @@ def check_table(X: pd.DataFrame, *, may_be_empty: bool = False) -> None:
         raise UserError(f"the table has more than one column named {twice}; rename or drop one")
 
 
+def _check_dtypes(X: pd.DataFrame) -> None:
+    """Raise UserError if columns are neither numbers nor categories; all of them, in one go."""
+    odd = [name for name in X.columns if not (_is_number(X[name]) or _is_category(X[name]))]
+    if len(odd) == 1:
+        raise UserError(
+            f"column '{odd[0]}' has dtype {X[odd[0]].dtype}, which is neither a number nor a "
+            "category; convert it (a date, for example, to a number of days) or drop it"
+        )
+    if odd:
+        named = ", ".join(f"'{name}' ({X[name].dtype})" for name in odd)
+        raise UserError(
+            f"the columns {named} are neither numbers nor categories; convert them (dates, for "
+            "example, to numbers of days) or drop them"
+        )
+
+
 def _infer_feature(column: pd.Series) -> Feature:
     missing = bool(column.isna().any())
     name = str(column.name)
@@ -520,11 +546,6 @@ def _infer_feature(column: pd.Series) -> Feature:
             "missing": missing,
         }
         return validated(Feature, found, "schema")
-    if not _is_category(column):
-        raise UserError(
-            f"column '{name}' has dtype {column.dtype}, which is neither a number nor a category; "
-            "convert it (a date, for example, to a number of days) or drop it"
-        )
     levels, ordered = _levels(column)
     if not levels:
         raise UserError(f"column '{name}' is empty: every value is missing; drop it")
@@ -644,6 +665,22 @@ _PROTECTED = re.compile(
     r"|country|birth|pregnan\w*)($|[_\W])",
     re.I,
 )
+# What a lender may not ask people to change, even if no law names it.
+_PRIVATE = re.compile(
+    r"(^|[_\W])(marital|marriage|married|divorced|widowed|spouse|husband|wife|relationship"
+    r"|(civil|family|personal)[_\W]?status)($|[_\W])",
+    re.I,
+)
+_PAST = re.compile(
+    r"(^|[_\W])(history|previous|prior|priors|past|delinquen\w*|bankrupt\w*|arrears"
+    r"|convict\w*|arrests?|late[_\W]payments?)($|[_\W])",
+    re.I,
+)
+_ID = re.compile(
+    r"(^|[_\W])(id|uid|uuid|guid|ssn|iban|(customer|client|account|case|reference)[_\W]?"
+    r"(id|no|nr|number|key))($|[_\W])",
+    re.I,
+)
 # Two ways to write one value.
 _SHORT = {"y": "yes", "n": "no", "f": "female", "m": "male"}
 # Numbers as people write them: 34,140.30 and 1 200,50 and € 300 and -12 % and 300 EUR.
@@ -654,13 +691,25 @@ _NUMBER = re.compile(
 )
 
 
-def _lint_feature(feature: Feature) -> list[str]:
+def _lint_feature(feature: Feature, *, is_locked: bool) -> list[str]:
     remarks = _lint_levels(feature)
+    if feature.role == "mutable" and is_locked:
+        return remarks  # no plan asks for a change
     if feature.role == "mutable":
         if _PROTECTED.search(feature.name):
             remarks.append(
                 f"'{feature.name}' is mutable, so plans may ask people to change it: give it the "
                 "role 'protected' or 'immutable'"
+            )
+        elif _PRIVATE.search(feature.name):
+            remarks.append(
+                f"'{feature.name}' is mutable, but nobody should be asked to change their private "
+                "life for a decision: give it the role 'protected' or 'immutable', or lock it"
+            )
+        elif _PAST.search(feature.name):
+            remarks.append(
+                f"'{feature.name}' is mutable, but it seems to be about the past, which nobody can "
+                "change: give it the role 'immutable', or lock it"
             )
         remarks += _lint_time(feature)
     elif feature.role != "derived" and (feature.direction != "any" or feature.max_step is not None):
@@ -672,7 +721,9 @@ def _lint_feature(feature: Feature) -> list[str]:
 
 def _lint_time(feature: Feature) -> Iterator[str]:
     """Yield a remark if a plan might turn back time, or something that only grows with it."""
-    is_free = feature.direction != "increase" and not feature.is_category
+    # a column of 0 and 1 is one category of several, and says nothing about less or more
+    is_flag = feature.decimals == 0 and feature.range == (0.0, 1.0)
+    is_free = feature.direction != "increase" and not feature.is_category and not is_flag
     if _PASSES.search(feature.name):
         roles = "'immutable'" if feature.is_category else "'immutable', or 'advances' in a policy"
         yield f"'{feature.name}' is mutable, but only time changes it: give it the role {roles}"
@@ -719,6 +770,11 @@ def _lint_column(feature: Feature, column: pd.Series) -> list[str]:
     elif len(present) >= 10 and distinct == len(present) and whole:
         remarks.append(
             f"'{name}' differs in every row; if it is an id, drop it{_asked_of(feature)}"
+        )
+    elif _seems_an_id(feature, distinct, len(present)):
+        remarks.append(
+            f"'{name}' seems to be an id: it has {distinct:,} different values in "
+            f"{counted(len(present), 'row')}; if so, drop it{_asked_of(feature)}"
         )
     elif feature.is_category and distinct > 50:
         remarks.append(f"'{name}' has {distinct} categories: group the rare ones")
@@ -794,6 +850,13 @@ def _lint_formula(feature: Feature, formula: Formula, X: pd.DataFrame) -> list[s
         f"(first: index {plain(X.index[i])!r} has {amount(own[i])}, the formula gives "
         f"{amount(computed[i])}): correct the formula or the table"
     ]
+
+
+def _seems_an_id(feature: Feature, distinct: int, rows: int) -> bool:
+    """Return whether a column holds ids of people or cases, some of which come more than once."""
+    if _ID.search(feature.name) and (feature.is_category or feature.decimals == 0):
+        return distinct >= max(10, rows / 10)
+    return feature.is_category and distinct > max(50, rows / 2)
 
 
 def _looks_like_dates(present: pd.Series) -> bool:

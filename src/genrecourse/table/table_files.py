@@ -125,7 +125,7 @@ def _has_odd_cells(feature: Feature, column: pd.Series) -> bool:
 def _numbers_apart(cells: pd.Series) -> pd.Series:
     """Return a column of texts whose numbers are read as in a column of numbers alone."""
     numbers = pd.to_numeric(cells, errors="coerce").astype(np.float64)
-    is_whole = cells.str.fullmatch(WHOLE).fillna(False).astype(bool)
+    is_whole = cells.str.fullmatch(WHOLE, na=False).astype(bool)
     is_number = numbers.notna() & ~np.isinf(numbers) & ~(is_whole & (numbers.abs() >= HUGE))
     is_flag = cells.isin(FLAGS)
     right = is_number if is_number.any() else is_flag

@@ -2,8 +2,8 @@
 
     application.py  the app, its errors, and how warnings and notes are printed
     options.py      options that several commands share, and how their text is read
-    start.py        demo, datasets, methods
-    learn.py        schema, policy, fit, info
+    start.py        demo, datasets, policies, methods
+    learn.py        schema, split, policy, fit, info
     people.py       plans, explain, letter, recheck, audit
     compare.py      evaluate, compare
     serve.py        serve, serve-key

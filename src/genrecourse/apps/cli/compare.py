@@ -9,7 +9,14 @@ import typer
 from rich.text import Text
 
 from genrecourse.apps.cli.application import app, err, out, print_error, print_notes
-from genrecourse.apps.cli.options import Seed, how_many_rows, parameter, split
+from genrecourse.apps.cli.options import (
+    Drop,
+    Immutable,
+    Seed,
+    how_many_rows,
+    parameter,
+    split,
+)
 from genrecourse.errors import UserError, counted, did_you_mean, own_warnings
 
 if TYPE_CHECKING:
@@ -28,6 +35,19 @@ Witnesses = Annotated[
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Pool all rows and split them again by the seed.")
 ]
+OwnTarget = Annotated[
+    str | None, typer.Option("--target", help="Of your own table: the column with the outcome.")
+]
+OwnFavourable = Annotated[
+    str,
+    typer.Option(
+        "--favourable", help="Of your own table: the favourable outcome, or several with commas."
+    ),
+]
+OwnSchema = Annotated[
+    Path | None, typer.Option("--schema", help="Of your own table: from 'genrecourse schema'.")
+]
+OWN = "See 'genrecourse datasets'; or your own table, .csv or .parquet, with --target."
 Nested = Annotated[bool, typer.Option("--nested", help="Use training rows alone, for development.")]
 
 
@@ -36,7 +56,7 @@ Nested = Annotated[bool, typer.Option("--nested", help="Use training rows alone,
 )
 def evaluate(
     method: Annotated[str, typer.Option(help="See 'genrecourse methods'.")],
-    dataset: Annotated[str, typer.Option(help="See 'genrecourse datasets'.")],
+    dataset: Annotated[str, typer.Option(help=OWN)],
     param: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A parameter of the method; may be repeated."),
@@ -46,12 +66,19 @@ def evaluate(
     witnesses: Witnesses = True,
     nested: Nested = False,
     fresh: Fresh = False,
+    target: OwnTarget = None,
+    favourable: OwnFavourable = "",
+    immutable: Immutable = "",
+    drop: Drop = "",
+    schema: OwnSchema = None,
 ) -> None:
     """Judge one method under the paper's protocol: every metric, with its interval and people.
 
     The method runs in a process of its own, which gets training rows, their labels, h and the
     schema, and never sees the judge. The table also shows the ceiling, which is what copying a
     training row can reach, and accepted people without any change.
+
+    Your own table is split by the seed: three quarters to learn from, one quarter to ask about.
     """
     params = dict(parameter(text) for text in param or [])
     from genrecourse.evaluation.comparison.entries import Entry
@@ -64,7 +91,8 @@ def evaluate(
     if method in METHODS:  # the others are references, such as the ceiling
         check_settings(method, METHODS[method](**params))
     how = {"rows": how_many_rows(rows), "witnesses": witnesses, "nested": nested, "fresh": fresh}
-    lines = _compared([entry], [dataset], [seed], **how)
+    about = (target, favourable, immutable, drop, schema)
+    lines = _compared([entry], _data_sets([dataset], *about), [seed], **how)
     _end_if_failed(lines)
     print_notes(lines[0]["notes"])
     out.print(metrics_table(standings(lines)))
@@ -76,7 +104,7 @@ def evaluate(
 )
 def compare(
     methods: Annotated[str, typer.Option(metavar="A,B", help="See 'genrecourse methods'.")],
-    datasets: Annotated[str, typer.Option(metavar="A,B", help="See 'genrecourse datasets'.")],
+    datasets: Annotated[str, typer.Option(metavar="A,B", help=OWN)],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Results, .jsonl; the tables go beside it.")
     ],
@@ -90,6 +118,11 @@ def compare(
     witnesses: Witnesses = True,
     nested: Nested = False,
     fresh: Fresh = False,
+    target: OwnTarget = None,
+    favourable: OwnFavourable = "",
+    immutable: Immutable = "",
+    drop: Drop = "",
+    schema: OwnSchema = None,
 ) -> None:
     """Judge methods on data sets and seeds under the paper's protocol, and show which is better.
 
@@ -105,7 +138,8 @@ def compare(
     from genrecourse.reports.console import standings_tables
     from genrecourse.table.text_files import write_text
 
-    names, sets = split(methods), split(datasets)
+    names = split(methods)
+    sets = _data_sets(split(datasets), target, favourable, immutable, drop, schema)
     if reference is not None and reference not in names:
         close = did_you_mean(reference, names)
         raise UserError(f"the reference '{reference}'{close} is none of the methods {names}")
@@ -126,6 +160,38 @@ def compare(
     runs, beside = counted(len(lines), "run"), output.with_suffix("")
     out.print(f"{runs} in {output}; tables in {beside}.csv, .md, .tex")
     _end_if_failed(lines)
+
+
+def _data_sets(
+    names: list[str],
+    target: str | None,
+    favourable: str,
+    immutable: str,
+    drop: str,
+    schema: Path | None,
+) -> list[str]:
+    """Return the names of the data sets; a name of a file is the user's own table, read here."""
+    from genrecourse.advice.own_data import is_file_name, own_data
+
+    own = [name for name in names if is_file_name(name)]
+    if not own and any((target, favourable, immutable, drop, schema)):
+        raise UserError(
+            "--target, --favourable, --immutable, --drop and --schema are about your own table; "
+            f"{', '.join(names)} need none of them"
+        )
+    return [
+        own_data(
+            Path(name),
+            target,
+            favourable=split(favourable),
+            immutable=split(immutable),
+            drop=split(drop),
+            schema=schema,
+        )
+        if name in own
+        else name
+        for name in names
+    ]
 
 
 def _compared(entries: Any, datasets: list[str], seeds: Any, **options: Any) -> list[Line]:

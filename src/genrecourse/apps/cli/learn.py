@@ -56,7 +56,7 @@ def schema(
     from genrecourse.advice.outputs import check_file
 
     check_file(output, reads=[table])
-    from genrecourse.advice.learning import without_columns
+    from genrecourse.advice.columns import without_columns
     from genrecourse.table.discovery import discover_relations, keep_relations
     from genrecourse.table.schema import Schema
     from genrecourse.table.table_files import read_table
@@ -78,6 +78,44 @@ def schema(
 
 
 @app.command(
+    name="split",
+    epilog="Example: genrecourse split german.csv --rest rest.csv --held held.csv --target credit",
+)
+def split_command(
+    table: TableFile,
+    rest: Annotated[Path, typer.Option(help="Rows to learn from: .csv or .parquet.")],
+    held: Annotated[Path, typer.Option(help="Rows to hold out: .csv or .parquet.")],
+    share: Annotated[float, typer.Option(help="Share of the rows that are held out.")] = 0.25,
+    target: Annotated[
+        str | None, typer.Option(help="Column with the outcome: its shares stay alike.")
+    ] = None,
+    together: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Rows with the same value here stay together."),
+    ] = None,
+    seed: Seed = 0,
+) -> None:
+    """Split a table: rows for 'fit', and rows of other people for 'audit'.
+
+    An audit of the people whom the model learned from would look better than it is. Rows that are
+    alike in every column stay together; use --together if a person has several rows.
+    """
+    from genrecourse.advice.outputs import check_table
+
+    for output in (rest, held):
+        check_table(output, reads=[table])
+    if rest.absolute() == held.absolute():
+        raise UserError(f"--rest and --held both name {rest}; name two files")
+    from genrecourse.table.splits import split_table
+    from genrecourse.table.table_files import read_table, write_table
+
+    parts = split_table(read_table(table), share=share, target=target, together=together, seed=seed)
+    for part, output in zip(parts, (rest, held), strict=True):
+        write_table(part, output)
+        out.print(f"{counted(len(part), 'row')} in {output}")
+
+
+@app.command(
     name="policy",
     epilog="Example: genrecourse policy policies/german.toml german.csv",
 )
@@ -96,7 +134,7 @@ def policy_command(
 
     What 'fit' or a request would refuse for such a table is an error.
     """
-    from genrecourse.advice.learning import without_columns
+    from genrecourse.advice.columns import without_columns
     from genrecourse.advice.policy_check import check_policy
     from genrecourse.advice.service import Service
     from genrecourse.rules.policy import Policy

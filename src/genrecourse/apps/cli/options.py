@@ -43,8 +43,8 @@ RulesFile = Annotated[
     Path | None,
     typer.Option(
         "--rules",
-        help="Rules of this request, for everybody or by row of the table: a .json or .toml as in "
-        "docs/requests.md.",
+        help='Rules of this request, a .json or .toml: such as {"max_changes": 2}, or '
+        'also by row, {"default": ..., "people": {"17": {"lock": ["purpose"]}}}.',
     ),
 ]
 Promised = Annotated[

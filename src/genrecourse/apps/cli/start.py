@@ -77,6 +77,33 @@ def _list_datasets() -> None:
     out.print(table)
 
 
+@app.command(epilog="Example: genrecourse policies german -o policy.toml")
+def policies(
+    name: Annotated[str | None, typer.Argument(help="The policy to write to a file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File for it, .toml.")
+    ] = None,
+) -> None:
+    """List the example policies inside the package, or write one to a file, to start from."""
+    from genrecourse.advice.example_policies import describe_policies, example_policy
+
+    if name is None:
+        table = Table("name", "what it lets a plan change", box=None)
+        for each, about in describe_policies().items():
+            table.add_row(each, about)
+        out.print(table)
+        return
+    text = example_policy(name)
+    if output is None:
+        raise UserError(f"name a file for '{name}': genrecourse policies {name} -o policy.toml")
+    from genrecourse.advice.outputs import check_file
+    from genrecourse.table.text_files import write_text
+
+    check_file(output, (".toml",))
+    write_text(text, output)
+    out.print(f"the policy for '{name}' in {output}; see: genrecourse policy {output} YOUR.csv")
+
+
 @app.command(epilog="Example: genrecourse methods")
 def methods() -> None:
     """List the methods that 'fit --method' takes."""

@@ -25,6 +25,7 @@ import joblib
 from platformdirs import user_cache_dir
 
 from genrecourse.data import datasets
+from genrecourse.data.own_table import own_files
 from genrecourse.evaluation.comparison import landlock
 
 DATA_FILE = re.compile(r".*_(train|test)\.csv(\.\w+)?")
@@ -64,7 +65,7 @@ class Fence:
     @classmethod
     def around(cls, home: str, closed: tuple[Path, ...]) -> Fence:
         """Return a fence that closes these paths and the folders of data sets."""
-        folders = [Path(user_cache_dir("genrecourse")), datasets.EMBEDDED, *closed]
+        folders = [Path(user_cache_dir("genrecourse")), datasets.EMBEDDED, *closed, *own_files()]
         named = os.environ.get(datasets.DATA_VARIABLE)
         if named:
             folders.append(Path(named))

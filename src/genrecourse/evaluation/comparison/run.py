@@ -47,7 +47,7 @@ def compare(
     `if __name__ == "__main__":`.
 
     entries: names in METHODS, or `Entry` objects.
-    datasets, seeds: every combination is one case.
+    datasets, seeds: every combination is one case. `own_table.add_own_table` adds a table.
     rows: how many rejected test rows per seed; None: all of them.
     output: a .jsonl file to which each finished run is appended; None: nothing is stored.
     nested: use training rows only, for development.
@@ -180,11 +180,13 @@ class _RunsBar:
         self._task = self._bar.add_task("", total=total)
 
     def __enter__(self) -> _RunsBar:
-        self._bar.start()
+        if not self._bar.disable:  # as in `model.training`
+            self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        if not self._bar.disable:
+            self._bar.stop()
 
     def say(self, what: str) -> None:
         self._bar.update(self._task, description=what)
