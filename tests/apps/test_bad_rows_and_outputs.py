@@ -134,6 +134,8 @@ WRITERS: dict[str, tuple[Any, ...]] = {
     "schema": ("schema", "people.csv", "-o"),
     "fit": ("fit", "people.csv", "--target", "side", "--favourable", "a", "-o"),
     "plans": ("plans", "model", "people.csv", "-o"),
+    "policies": ("policies", "german", "-o"),
+    "reasons": ("reasons", "model", "people.csv", "--row", 0, "-o"),
     "letter": ("letter", "model", "people.csv", "--row", 0, "-o"),
     "recheck": ("recheck", "plans.json", "--model", "model", "-o"),
     "audit": ("audit", "model", "people.csv", "--group", "side", "-o"),
@@ -142,6 +144,8 @@ WRITERS: dict[str, tuple[Any, ...]] = {
 }
 ENDINGS = {"datasets": ".csv", "schema": ".json", "plans": ".csv", "letter": ".txt"}
 ENDINGS |= {"recheck": ".csv", "audit": ".html", "compare": ".jsonl", "fit": "", "demo": ""}
+ENDINGS |= {"reasons": ".json", "policies": ".toml"}
+READERS = ("schema", "plans", "reasons", "recheck", "audit")  # of people.csv, into another file
 HEAVY = ("torch", "sklearn", "pandas")
 
 
@@ -171,7 +175,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_work(
     if command in ("fit", "demo"):
         places += ["file", "folder"]
     else:
-        places += ["people.csv"] if command not in ("datasets", "compare", "letter") else []
+        places += ["people.csv"] if command in READERS else []
     before = _state()
     monkeypatch.setattr("genrecourse.advice.service.Service.open", _never)
     monkeypatch.setattr("genrecourse.table.table_files.read_table", _never)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import pandas as pd
 import uvicorn
@@ -22,7 +24,14 @@ from genrecourse.apps.serve.application import create_app
 from genrecourse.apps.serve.run import server_config
 from genrecourse.apps.serve.settings import Settings
 
+T = TypeVar("T")
 PATIENCE = 60  # seconds, for a busy machine; no test depends on how long something takes
+
+
+def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Return what a coroutine returns. A browser test may keep this thread's event loop busy."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
 
 
 def as_person(X: pd.DataFrame, row: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from genrecourse.advice.service import Service
 from genrecourse.apps.serve.answers import plan_data
 from genrecourse.apps.serve.settings import Settings, limits_of
 from genrecourse.model.classifier import scores_by_row
-from tests.apps.serve.serving import Served, wait_for
+from tests.apps.serve.serving import Served, run_apart, wait_for
 
 Person = dict[str, Any]
 SHAPE = {"status", "field", "wrong", "seen", "do", "message", "request_id"}
@@ -150,11 +150,11 @@ def test_answers_are_the_same_byte_for_byte_alone_and_together(
 
     served.desk.batches = count
     try:
-        alone = asyncio.run(ask_all(together=False))
+        alone = run_apart(ask_all(together=False))
         assert set(sizes) == {1}
         sizes.clear()
         with _kept_busy(served):
-            together = asyncio.run(ask_all(together=True))
+            together = run_apart(ask_all(together=True))
     finally:
         served.desk.batches = counted
     assert max(sizes) > 8
@@ -216,7 +216,7 @@ def test_a_full_queue_is_told_at_once_and_a_slow_answer_is_no_plan(
                 return list(await asyncio.gather(*posts))
 
         with _kept_waiting(served):
-            answers = asyncio.run(ask())
+            answers = run_apart(ask())
         statuses = sorted(answer.status_code for answer in answers)
         assert statuses == [503, 503, 503, 503, 504, 504]
         for answer in answers:
@@ -269,7 +269,7 @@ def test_a_client_that_left_is_not_computed_for(
                 await client.post("/api/v1/plans", json=body, timeout=0.5)
 
     with _kept_waiting(served):
-        asyncio.run(ask_and_leave())
+        run_apart(ask_and_leave())
         wait_for(lambda: all(each.is_given_up for each in served.desk._queue))
     wait_for(lambda: served.desk.n_waiting == 0)
     with httpx.Client(base_url=served.url, timeout=60) as client:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# now, and not when it is first used: Python 3.11 cannot compile in two threads at once
+import schemathesis.specs.openapi.schemas  # noqa: F401
+
 from benchmarks.fuzz_api import fuzz
 from tests.apps.serve.serving import Served
 
