@@ -5,6 +5,7 @@
     start.py        demo, datasets, methods
     learn.py        schema, policy, fit, info
     people.py       plans, explain, letter, recheck, audit
+    batch.py        batch
     compare.py      evaluate, compare
 
 A command imports what it works with when it runs, so that the help starts without torch,
@@ -17,7 +18,8 @@ A user's mistake is one sentence on standard error and exit status 2.
 from genrecourse.apps.cli import start  # isort: skip
 from genrecourse.apps.cli import learn  # isort: skip
 from genrecourse.apps.cli import people  # isort: skip
+from genrecourse.apps.cli import batch  # isort: skip
 from genrecourse.apps.cli import compare  # isort: skip
 from genrecourse.apps.cli.application import app, main
 
-__all__ = ["app", "compare", "learn", "main", "people", "start"]
+__all__ = ["app", "batch", "compare", "learn", "main", "people", "start"]

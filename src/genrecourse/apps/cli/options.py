@@ -122,6 +122,7 @@ def plan_request(
     language: str,
     min_robust: float | None = None,
     most_changes: int | None = None,
+    options: dict[str, Any] | None = None,
 ) -> PlanRequest:
     from genrecourse.advice.request import PlanRequest
     from genrecourse.advice.rule_files import read_rules_file
@@ -135,6 +136,7 @@ def plan_request(
         promise=promise,
         delta=delta,
         language=language,
+        options=options or {},
         **stated,
     )
 
