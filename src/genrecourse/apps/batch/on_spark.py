@@ -8,6 +8,8 @@ A Python process of an executor loads the model once and keeps it for all its pa
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,6 +36,8 @@ def engine(
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
+    if address is None:  # else Spark starts whatever Python is called python3 here
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("genrecourse batch")
     spark = running or builder.master(address or f"local[{processes or '*'}]").getOrCreate()
     try:
