@@ -104,22 +104,21 @@ def load_model(uri: str) -> Service:
 def signature(planner: BatchPlanner) -> Any:
     """Return MLflow's description of the table that is asked about, the answer and `PARAMS`."""
     from mlflow.models import ModelSignature
-    from mlflow.models.signature import infer_signature
     from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
+    from mlflow.types.schema import AnyType
 
-    like = planner.service.method.problem_.like
-    if planner.key is not None and planner.key not in like:
-        like = like.assign(**{planner.key: "1"})
     kinds = {"n": DataType.long, "promise": DataType.double}
     stated = PARAMS | {"n": planner.request.n}
     params = [ParamSpec(each, kinds.get(each, DataType.string), stated[each]) for each in PARAMS]
+    # any type: MLflow refuses a whole request for one gap in a column of integers, and the planner
+    # reads every dtype and says which row it cannot read
+    people = [ColSpec(AnyType(), name) for name in planner.columns]
     named = {"string": "string", "double": "double", "bool": "boolean"}  # Arrow's and MLflow's
     answer = [
         ColSpec(DataType[named.get(str(column.type), "long")], column.name, required=False)
         for column in planner.schema
     ]
-    people = infer_signature(like).inputs
-    return ModelSignature(people, Schema(answer), ParamSchema(params))
+    return ModelSignature(Schema(people), Schema(answer), ParamSchema(params))
 
 
 # ---- what MLflow calls ---------------------------------------------------------------------------
@@ -141,7 +140,9 @@ class _Advice:
         self, model_input: pd.DataFrame, params: Mapping[str, Any] | None = None
     ) -> pd.DataFrame:
         request = _asked(self.planner.request, params or {})
-        return _plain(replace(self.planner, request=request)(model_input))
+        same = request == self.planner.request
+        planner = self.planner if same else self.planner.asking(request)
+        return _plain(planner(model_input))
 
 
 def _asked(request: PlanRequest, params: Mapping[str, Any]) -> PlanRequest:

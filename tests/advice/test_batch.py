@@ -150,7 +150,9 @@ def test_a_row_that_cannot_be_read_is_named_and_the_rest_goes_on(
     wrong = [3, 10, 11, 40, 41]
     assert found["status"].iloc[wrong].tolist() == ["unreadable"] * 5
     assert found["key"].tolist() == answers["key"].tolist()
-    for place, word in zip(wrong, ["much", "infinite", number, "no such level", level], strict=True):
+    for place, word in zip(
+        wrong, ["much", "infinite", number, "no such level", level], strict=True
+    ):
         assert word in found["reason"].iloc[place]
     rest = np.setdiff1d(np.arange(len(people)), wrong)
     pd.testing.assert_frame_equal(found.iloc[rest], answers.iloc[rest], check_exact=True)
@@ -202,13 +204,14 @@ def test_rules_of_single_people_name_them_by_key(
     key = people["id"].iloc[place]
     rules = {"people": {key: {"max_changes": 1}}}
     found = BatchPlanner.of(model, PlanRequest(n=N, rules=rules), key="id")(people)
-    assert not found["n_changes_1"].iloc[place] > 1
+    assert found["n_changes_1"].fillna(0).iloc[place] <= 1
+    assert found["status"].iloc[place] in ("ok", "no-plan")
     rest = np.delete(np.arange(len(people)), place)
     pd.testing.assert_frame_equal(found.iloc[rest], answers.iloc[rest], check_exact=True)
 
 
 def test_mistakes_are_found_before_the_first_batch(model: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="does not exist|is missing"):
+    with pytest.raises(UserError, match="is missing"):
         BatchPlanner.of(tmp_path / "nowhere")
     with pytest.raises(UserError, match="no option"):
         BatchPlanner.of(model, PlanRequest(options={"sped": 3}))

@@ -91,10 +91,15 @@ class BatchPlanner:
             None if policy is None else os.path.abspath(policy),
             model_hash(model),
         )
-        if request.rules is not None and request.rules.people:  # those of nobody in this row
-            request = replace(request, rules=request.rules.only(pd.Index([])))
-        planner.service.plans(planner.service.method.problem_.like, request)
-        return planner
+        return planner.asking(request)
+
+    def asking(self, request: PlanRequest) -> BatchPlanner:
+        """Return a planner of the same model for another request, after a trial of it."""
+        everybodys = request
+        if request.rules is not None and request.rules.people:
+            everybodys = replace(request, rules=request.rules.only(pd.Index([])))
+        self.service.plans(self.service.method.problem_.like, everybodys)
+        return replace(self, request=request)
 
     @property
     def service(self) -> Service:
