@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from genrecourse.advice.batch import BatchPlanner
 from genrecourse.advice.request import PlanRequest
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from genrecourse.advice.service import Service
-    from genrecourse.methods.base import Method
 
 FLAVOR = "genrecourse"  # the name of the flavour in the file MLmodel
 FOLDER, FACTS = "model", "advice.json"  # inside the data of an MLflow model
@@ -39,8 +39,15 @@ FOLDER, FACTS = "model", "advice.json"  # inside the data of an MLflow model
 PARAMS: dict[str, Any] = {"n": 1, "rules": "", "effort": "", "promise": 0.0}
 
 
+class Saves(Protocol):
+    """A fitted method or a Service: what can be written to a model folder."""
+
+    def save(self, folder: str | os.PathLike[str], /) -> None:
+        """Write a model folder."""
+
+
 def save_model(
-    model: str | os.PathLike[str] | Method | Service,
+    model: str | os.PathLike[str] | Saves,
     path: str | os.PathLike[str],
     *,
     key: str | None = None,
@@ -75,16 +82,13 @@ def save_model(
         )
 
 
-def log_model(
-    model: str | os.PathLike[str] | Method | Service, name: str = "advice", **more: Any
-) -> Any:
+def log_model(model: str | os.PathLike[str] | Saves, name: str = "advice", **more: Any) -> Any:
     """Log an MLflow model in the active run, and return what `mlflow.models.Model.log` returns.
 
     more: what `save_model` takes, and what `Model.log` takes, such as `registered_model_name`.
     """
-    import genrecourse.mlflow as flavor
-
-    return _mlflow().models.Model.log(None, flavor, name=name, model=model, **more)
+    this = sys.modules[__name__]  # MLflow calls its `save_model`
+    return _mlflow().models.Model.log(None, this, name=name, model=model, **more)
 
 
 def load_model(uri: str) -> Service:
@@ -112,9 +116,10 @@ def signature(planner: BatchPlanner) -> Any:
     params = [ParamSpec(each, kinds.get(each, DataType.string), stated[each]) for each in PARAMS]
     # any type: MLflow refuses a whole request for one gap in a column of integers, and the planner
     # reads every dtype and says which row it cannot read
-    people = [ColSpec(AnyType(), name) for name in planner.columns]
+    any_type: Any = AnyType
+    people: list[Any] = [ColSpec(any_type(), name) for name in planner.columns]
     named = {"string": "string", "double": "double", "bool": "boolean"}  # Arrow's and MLflow's
-    answer = [
+    answer: list[Any] = [
         ColSpec(DataType[named.get(str(column.type), "long")], column.name, required=False)
         for column in planner.schema
     ]
@@ -170,9 +175,7 @@ def _plain(answers: pd.DataFrame) -> pd.DataFrame:
 # ---- the data of an MLflow model -----------------------------------------------------------------
 
 
-def _write(
-    model: str | os.PathLike[str] | Method | Service, data: Path, facts: dict[str, Any]
-) -> Path:
+def _write(model: str | os.PathLike[str] | Saves, data: Path, facts: dict[str, Any]) -> Path:
     data.mkdir()
     if isinstance(model, str | os.PathLike):
         shutil.copytree(model, data / FOLDER)

@@ -31,7 +31,7 @@ from genrecourse.table.schema import Feature
 REPOSITORY = Path(__file__).parents[2]
 TITLES = ["clerk", "nurse", "cook", "driver", "teacher", "welder", "farmer", "baker", "pilot", "it"]
 COMMANDS = ["demo", "datasets", "methods", "schema", "policy", "fit", "info", "plans", "explain"]
-COMMANDS += ["letter", "recheck", "audit", "evaluate", "compare"]
+COMMANDS += ["letter", "recheck", "audit", "batch", "evaluate", "compare"]
 
 
 def loans(n: int = 400, seed: int = 0) -> pd.DataFrame:

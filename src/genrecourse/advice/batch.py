@@ -10,10 +10,12 @@ beside them nor on how an engine divides a table.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -162,6 +164,21 @@ class BatchPlanner:
                     kind = pa.float64()
                 kinds[column] = kind
         return kinds
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the answers depend on, as plain data: equal for equal answers."""
+        request = self.request
+        asked = {each.name: getattr(request, each.name) for each in fields(request)}
+        asked["rules"] = None if request.rules is None else request.rules.model_dump(mode="json")
+        asked["language"] = str(request.language)
+        policy = self.policy and hashlib.sha256(Path(self.policy).read_bytes()).hexdigest()
+        return {
+            "model": self.model_hash,
+            "policy": policy,
+            "classifier": self.classifier,
+            "key": self.key,
+            "request": asked | {"options": dict(request.options)},
+        }
 
     # ---- a batch --------------------------------------------------------------------------------
 
@@ -383,16 +400,3 @@ def _opened(model: str, classifier: str | None, policy: str | None, expected: st
         )
     own = None if classifier is None else import_model(classifier)
     return Service.open(model, own, policy)
-
-
-def request_facts(request: PlanRequest) -> dict[str, Any]:
-    """Return a request as plain data, equal for equal requests, for a file.
-
-    >>> request_facts(AS_FITTED)["n"]
-    1
-    """
-    facts = {each.name: getattr(request, each.name) for each in fields(request)}
-    facts["rules"] = None if request.rules is None else request.rules.model_dump(mode="json")
-    facts["language"] = str(facts["language"])
-    facts["options"] = dict(request.options)
-    return facts

@@ -83,7 +83,7 @@ def as_fitted(
             yield places[which], _cast(rows[which], dtypes)
 
 
-def _cast(rows: pd.DataFrame, dtypes: dict[str, Any]) -> pd.DataFrame:
+def _cast(rows: pd.DataFrame, dtypes: dict[Any, Any]) -> pd.DataFrame:
     return pd.DataFrame(
         {name: _in_dtype(rows[name], dtype) for name, dtype in dtypes.items()}, index=rows.index
     )

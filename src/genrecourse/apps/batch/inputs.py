@@ -221,9 +221,9 @@ def _csv_rows(
     rows: list[list[str]] = []
     for row in csv.reader(lines):
         if row and (len(row) != len(names) or lines.is_odd):
-            cells = f"{counted(len(row), 'cell')}, and the header has {len(names)}"
+            many = f"{counted(len(row), 'cell')}, and the header has {len(names)}"
             odd = "the line has bytes that are not UTF-8"
-            wrong[len(rows)] = odd if lines.is_odd else f"the line has {cells}"
+            wrong[len(rows)] = odd if lines.is_odd else f"the line has {many}"
         lines.is_odd = False
         if row:
             rows.append((row + [""] * len(names))[: len(names)])

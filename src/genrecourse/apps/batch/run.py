@@ -123,19 +123,9 @@ def _check_columns(planner: BatchPlanner, people: Input) -> None:
 
 def _facts(planner: BatchPlanner, people: Input, rows_per_part: int) -> dict[str, Any]:
     """Return what the output depends on, as it is read from a manifest."""
-    import hashlib
-
-    from genrecourse.advice.batch import request_facts
-
-    policy = planner.policy and hashlib.sha256(Path(planner.policy).read_bytes()).hexdigest()
-    facts = {
+    facts = planner.facts() | {
         "genrecourse": version("genrecourse"),
         "torch": version("torch"),
-        "model": planner.model_hash,
-        "policy": policy,
-        "classifier": planner.classifier,
-        "key": planner.key,
-        "request": request_facts(planner.request),
         "rows_per_part": rows_per_part,
         "input": people.facts(),
     }
