@@ -27,10 +27,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.model_cache import fitted
-from genrecourse import load
+from genrecourse import Classifier, GenRe, load, load_dataset
 from genrecourse.data.datasets import is_local
-from genrecourse.evaluation.evaluate import make_case
 from tests.support.batches import begin, children_of
 
 RESULTS = Path(__file__).parent / "results" / "batch_million.json"
@@ -150,18 +148,18 @@ def main() -> None:
     parser.add_argument("--dataset", default="adult-carla" if is_local("adult-carla") else "adult")
     parser.add_argument("--rows", default="1000,10000")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--models", type=Path, help="folder with kept models, as in model_cache")
-    parser.add_argument("--model", type=Path, help="a saved model of this data set, instead")
+    parser.add_argument(
+        "--model", type=Path, help="a saved model of this data set; else GenRe is fitted"
+    )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    case = make_case(options.dataset, seed=0, rows=1)
+    data = load_dataset(options.dataset)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         model = options.model or folder / "model"
         if options.model is None:
-            fitted(case, options.models).save(model)
-        h = load(model).classifier_
-        X = case.X[~h.accepts(case.X)]
+            GenRe(Classifier(), data.schema).fit(data.X_train, data.y_train).save(model)
+        X = data.X_test[~load(model).classifier_.accepts(data.X_test)]
         results = []
         for rows in map(int, options.rows.split(",")):
             people, out = folder / f"{rows}.parquet", folder / f"out-{rows}"
