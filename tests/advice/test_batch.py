@@ -287,3 +287,13 @@ def test_whole_numbers_flags_and_levels_are_read_from_text() -> None:
     assert table["member"].tolist() == [True, False, True]
     assert table["grade"].tolist() == [3, 1, 2]
     assert table["code"].tolist() == ["07", "8", "9"]
+
+
+def test_a_key_is_the_same_text_in_every_dtype(model: Path, example: Example) -> None:
+    planner = BatchPlanner.of(model, key="number")
+    people = example.people.head(3).assign(number=[7, 8, 9])
+    for kind in ("int64", "float64", "Int64", "str"):
+        found = planner(people.astype({"number": kind}))
+        assert found["key"].tolist() == ["7", "8", "9"]
+    gap = planner(people.assign(number=[7.0, None, 9.0]))
+    assert [None if pd.isna(key) else key for key in gap["key"]] == ["7", None, "9"]
