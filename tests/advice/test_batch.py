@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from genrecourse import NearestNeighbour, UserError
+from genrecourse import NearestNeighbour, Schema, UserError
 from genrecourse.advice.batch import STATUSES, BatchPlanner, each_or_error
 from genrecourse.advice.cells import as_fitted, read_cells
 from genrecourse.advice.request import PlanRequest
@@ -189,6 +189,21 @@ def test_a_row_for_which_the_model_raises_is_named_and_the_rest_goes_on(
     assert set(found["status"]) <= set(STATUSES)
 
 
+def test_a_rule_that_some_cannot_meet_is_refused_to_them_alone(tmp_path: Path) -> None:
+    X = pd.DataFrame({"income": np.arange(80.0), "age": np.arange(80) % 40 + 20})
+    schema = Schema.infer(X, immutable=("age",))
+    NearestNeighbour(None, schema).fit(X, X["income"] >= 40).save(tmp_path / "model")
+    planner = BatchPlanner.of(
+        tmp_path / "model", PlanRequest(rules={"relations": ["age >= 30"]})
+    )  # the first row that the model keeps is 20 years old
+    people = pd.DataFrame({"income": [5.0, 5.0, 5.0], "age": [50, 20, 40]})
+    found = planner(people)
+    assert found["status"].tolist() == ["ok", "failed", "ok"]
+    assert "age" in found["reason"].iloc[1]
+    with pytest.raises(UserError, match="age"):
+        BatchPlanner.of(tmp_path / "model", PlanRequest(rules={"relations": ["age >= 99"]}))
+
+
 def test_it_is_sent_by_reference(planner: BatchPlanner, people: pd.DataFrame) -> None:
     data = pickle.dumps(planner)
     assert len(data) < 2_000
@@ -259,8 +274,6 @@ def test_halving_finds_exactly_the_bad_places(bad: set[int]) -> None:
 
 
 def test_whole_numbers_flags_and_levels_are_read_from_text() -> None:
-    from genrecourse import Schema
-
     fitted = pd.DataFrame(
         {
             "age": [20, 30, 40] * 4,

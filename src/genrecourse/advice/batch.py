@@ -81,7 +81,7 @@ class BatchPlanner:
         classifier: str | None = None,
         policy: str | os.PathLike[str] | None = None,
     ) -> BatchPlanner:
-        """Return the planner of a model folder, after a request about one row that it knows.
+        """Return the planner of a model folder, after a request about rows that it knows.
 
         What is wrong with the folder or the request is found here, and not a million times later.
         """
@@ -100,7 +100,15 @@ class BatchPlanner:
         everybodys = request
         if request.rules is not None and request.rules.people:
             everybodys = replace(request, rules=request.rules.only(pd.Index([])))
-        self.service.plans(self.service.method.problem_.like, everybodys)
+        service = self.service
+        problem = service.method.problem_
+        rejected = problem.probe[problem.read(problem.probe).rejected]
+        probe = rejected if len(rejected) else problem.probe
+        found = (_error(service, probe.iloc[[i]], everybodys) for i in range(len(probe)))
+        first = next(found)
+        # one row may be unable to meet a rule; a request is wrong if it is wrong for every row
+        if first is not None and all(error is not None for error in found):
+            raise first
         return replace(self, request=request)
 
     @property
@@ -386,6 +394,15 @@ def _pandas_type(kind: pa.DataType) -> Any:
         pa.bool_(): pd.BooleanDtype(),
     }
     return mapped.get(kind)
+
+
+def _error(service: Service, X: pd.DataFrame, request: PlanRequest) -> Exception | None:
+    """Return what a request raises, or None."""
+    try:
+        service.plans(X, request)
+    except Exception as error:  # the user's own model may raise anything
+        return error
+    return None
 
 
 # ---- the model, once a process ------------------------------------------------------------------
