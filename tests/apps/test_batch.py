@@ -173,7 +173,9 @@ def dict_of(rows: list[tuple[str, ...]]) -> dict[str, list[str]]:
 
 
 def test_what_a_csv_writes_for_missing_is_what_pandas_takes_for_it(tmp_path: Path) -> None:
-    words = [*sorted(inputs.MISSING - {""}), "none", "-", "Nil", "0", "NAN"]
+    words = ["NA", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "<NA>", "NULL", "null", "None", "NaN"]
+    words += ["nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "none", "-", "NAN"]
+    words += ["Null", "Nil", "0", "N.A.", "missing", " NA"]
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{word},1\n" for word in words))
     ours, _ = inputs.open_input(path, 100).read(inputs.open_input(path, 100).parts[0], ["x"])
