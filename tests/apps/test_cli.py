@@ -35,8 +35,8 @@ from genrecourse.table.schema import Feature
 REPOSITORY = Path(__file__).parents[2]
 TITLES = ["clerk", "nurse", "cook", "driver", "teacher", "welder", "farmer", "baker", "pilot", "it"]
 COMMANDS = ["demo", "datasets", "policies", "methods", "schema", "split", "policy", "fit", "info"]
-COMMANDS += ["plans", "explain", "reasons", "letter", "recheck", "audit", "evaluate", "compare"]
-COMMANDS += ["serve", "serve-key"]
+COMMANDS += ["plans", "explain", "reasons", "letter", "recheck", "audit", "batch"]
+COMMANDS += ["evaluate", "compare", "serve", "serve-key"]
 COMMANDS += [f"record {name}" for name in ("verify", "root", "prove", "replay", "erase")]
 
 

@@ -174,6 +174,19 @@ def _content(content: dict[str, Any], path: Path, data: bytes) -> tuple[dict[str
     return migrate(content["meta"], _arrays(path, data), content["version"])
 
 
+def checksum(folder: str | os.PathLike[str]) -> str:
+    """Return a checksum that tells one saved model from another.
+
+    It is that of the JSON file, which holds the checksum of the arrays.
+
+    Examples:
+        >>> write("my-model", {"method": "nnr"}, {})
+        >>> len(checksum("my-model"))
+        64
+    """
+    return _sha256(_read_file(path_of(folder, "the model") / JSON_NAME, MAX_JSON))
+
+
 def _parse(path: Path, data: bytes) -> dict[str, Any]:
     """Return the content of model.json. Raises UserError if it is not one, is of an unknown
     version, or was changed."""

@@ -5,6 +5,7 @@
     start.py        demo, datasets, policies, methods
     learn.py        schema, split, policy, fit, info
     people.py       plans, explain, letter, recheck, audit
+    batch.py        batch
     compare.py      evaluate, compare
     serve.py        serve, serve-key
     record.py       record verify, root, prove, replay, erase
@@ -19,9 +20,10 @@ A user's mistake is one sentence on standard error and exit status 2.
 from genrecourse.apps.cli import start  # isort: skip
 from genrecourse.apps.cli import learn  # isort: skip
 from genrecourse.apps.cli import people  # isort: skip
+from genrecourse.apps.cli import batch  # isort: skip
 from genrecourse.apps.cli import compare  # isort: skip
 from genrecourse.apps.cli import serve  # isort: skip
 from genrecourse.apps.cli import record  # isort: skip
 from genrecourse.apps.cli.application import app, main
 
-__all__ = ["app", "compare", "learn", "main", "people", "record", "serve", "start"]
+__all__ = ["app", "batch", "compare", "learn", "main", "people", "record", "serve", "start"]

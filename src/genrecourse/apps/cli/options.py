@@ -165,6 +165,7 @@ def plan_request(
     most_months: float | None = None,
     most_money: float | None = None,
     sort: str | None = None,
+    options: dict[str, Any] | None = None,
 ) -> PlanRequest:
     from genrecourse.advice.request import PlanRequest
     from genrecourse.advice.rule_files import read_rules_file
@@ -182,6 +183,7 @@ def plan_request(
         most_months=most_months,
         most_money=most_money,
         sort=sort,
+        options=options or {},
         **stated,
     )
 
