@@ -18,7 +18,7 @@ from genrecourse.advice.request import PlanRequest
 from genrecourse.evaluation.checks import Example, make_example
 
 N = 3
-FACTS = ("cost", "n_changes", "retrained", "imprecise")
+FACTS = ("cost", "n_changes", "accepted_by_retrained", "accepted_with_noise")
 
 
 @pytest.fixture(scope="module")

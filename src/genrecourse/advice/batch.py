@@ -91,7 +91,7 @@ class BatchPlanner:
             key,
             classifier,
             None if policy is None else os.path.abspath(policy),
-            model_hash(model),
+            artifact.checksum(model),
         )
         return planner.asking(request)
 
@@ -135,8 +135,8 @@ class BatchPlanner:
             "cost": pa.float64(),
             "n_changes": pa.int32(),
             "robust": pa.bool_(),
-            "retrained": pa.float64(),
-            "imprecise": pa.float64(),
+            "accepted_by_retrained": pa.float64(),
+            "accepted_with_noise": pa.float64(),
             "words": pa.string(),
         }
         kinds = self._kinds
@@ -260,21 +260,6 @@ class BatchPlanner:
         return [None if pd.isna(cell) else _as_text(cell) for cell in X[self.key]]
 
 
-def model_hash(folder: str | os.PathLike[str]) -> str:
-    """Return the checksum of a model folder: of its JSON, which holds that of its arrays.
-
-    >>> import tempfile
-    >>> from genrecourse import NearestNeighbour
-    >>> from genrecourse.evaluation.checks import make_example
-    >>> example = make_example(rows=80, people=10)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     NearestNeighbour(None, example.schema).fit(example.X, example.y).save(folder)
-    ...     len(model_hash(folder))
-    64
-    """
-    return artifact.checksum(folder)
-
-
 def each_or_error(
     places: np.ndarray, act: Callable[[np.ndarray], Any]
 ) -> Iterator[tuple[np.ndarray, Any]]:
@@ -353,8 +338,8 @@ def _facts(plan: Plan, i: int) -> Answer:
         "cost": plan.cost,
         "n_changes": len(plan.changes),
         "robust": not plan.is_fragile,
-        "retrained": plan.retrained and plan.retrained.estimate,
-        "imprecise": plan.imprecise and plan.imprecise.estimate,
+        "accepted_by_retrained": plan.retrained and plan.retrained.estimate,
+        "accepted_with_noise": plan.imprecise and plan.imprecise.estimate,
         "words": "; ".join(change.to_text() for change in plan.changes),
     }
     return {f"{name}_{i}": value for name, value in facts.items()}
@@ -411,7 +396,7 @@ def _error(service: Service, X: pd.DataFrame, request: PlanRequest) -> Exception
 @lru_cache(maxsize=4)
 def _opened(model: str, classifier: str | None, policy: str | None, expected: str) -> Service:
     """Return the service of a folder, which must hold the model that is meant."""
-    if expected and model_hash(model) != expected:
+    if expected and artifact.checksum(model) != expected:
         raise UserError(
             f"{model} holds another model than when this run was started; start a new run with it"
         )

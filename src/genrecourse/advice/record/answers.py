@@ -115,8 +115,10 @@ def made_by(
     'NearestNeighbour'
     """
     policy = service.policy
+    from genrecourse.model.artifact import checksum  # brings torch: slow to import
+
     return {
-        "model": model_hash(folder),
+        "model": checksum(folder),
         "method": type(service.method).__name__,
         "policy": None if policy is None else _hash(canonical(policy.pack())),
         "random_state": service.method.random_state,
@@ -127,22 +129,6 @@ def made_by(
         "machine": platform.machine(),
         **({"scores": "by row"} if by_row else {}),
     }
-
-
-def model_hash(folder: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a model folder: of model.json, which holds that of the arrays.
-
-    >>> model_hash("nowhere")
-    Traceback (most recent call last):
-    genrecourse.errors.UserError: cannot read nowhere/model.json: No such file or directory
-    """
-    from genrecourse.model.folder import JSON_NAME
-
-    try:
-        with open(os.path.join(folder, JSON_NAME), "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise UserError(f"cannot read {error.filename}: {error.strerror}") from None
 
 
 def _hash(data: bytes) -> str:

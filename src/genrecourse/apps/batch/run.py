@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from genrecourse.apps.batch import output
 from genrecourse.apps.batch.inputs import Input, Part, open_input
 from genrecourse.errors import UserError, did_you_mean
-from genrecourse.table.table_files import NEEDS
+from genrecourse.table.text_files import NEEDS_PARQUET
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +100,7 @@ def _check_pyarrow() -> None:
     from importlib.util import find_spec
 
     if find_spec("pyarrow") is None:
-        raise UserError(f"genrecourse batch: {NEEDS}")
+        raise UserError(f"genrecourse batch: {NEEDS_PARQUET}")
 
 
 def _check_columns(planner: BatchPlanner, people: Input) -> None:
