@@ -143,6 +143,30 @@ def note(wrong: dict[str, int], what: str, where: Any) -> None:
         wrong[what] = wrong.get(what, 0) + number
 
 
+def many(people: int = 100_000_000, cores: int = 64) -> str:
+    """Return a table: what so many people cost, by the largest run so far."""
+    if not RESULTS.is_file():
+        return "No results yet."
+    found = json.loads(RESULTS.read_text(encoding="utf-8"))
+    run, processes = found["results"][-1], found["machine"]["processes"]
+    rate, memory = run["rows_per_cpu_second"], run["peak_mb"] / processes
+    hours = people / rate / 3600
+    rows = [
+        ("measured", f"{run['rows']:,} people, {found['n']} plans each", f"{rate} a core second"),
+        ("core hours", f"{people:,} / {rate} / 3,600", f"{hours:,.0f}"),
+        (f"hours on {cores} cores", f"{hours:,.0f} / {cores}", f"{hours / cores:.1f}"),
+        ("memory", f"{cores} processes of {memory:,.0f} MB", f"{cores * memory / 1000:,.0f} GB"),
+        (
+            "plans",
+            f"{run['plans']:,} / {run['rows']:,} a person",
+            f"{run['plans'] / run['rows'] * people:,.0f}",
+        ),
+    ]
+    return "\n".join(
+        ["| | from | |", "| --- | --- | ---: |", *("| " + " | ".join(row) + " |" for row in rows)]
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--dataset", default="adult-carla" if is_local("adult-carla") else "adult")

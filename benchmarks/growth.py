@@ -132,6 +132,8 @@ def measured(rows: int, features: int, levels: int, people: int, h: str) -> dict
         "fit_gb": peak(),
         "before_gb": before,
     }
+    if levels:  # a rare level may be in these people alone
+        asked = asked[asked["occupation"].isin(X["occupation"])]
     some = asked[~method.classifier_.accepts(asked)]
     some = some[~some.isin(["?"]).any(axis=1)].head(people).reset_index(drop=True)
     method.recourse(some.head(1))

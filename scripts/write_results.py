@@ -181,7 +181,8 @@ def pages() -> dict[Path, str]:
             "found": f"\n{relations.found()}\n",
             "plans": f"\n{relations.plans()}\n",
         },
-        "docs/scale.md": {axis: f"\n{growth.table(axis)}\n" for axis in growth.AXES},
+        "docs/scale.md": {axis: f"\n{growth.table(axis)}\n" for axis in growth.AXES}
+        | {"many": f"\n{many()}\n"},
         "docs/serve.md": {
             "limits": f"\n{serve_tables.limits()}\n",
             "serve": f"\n{serve_tables.serve()}\n",

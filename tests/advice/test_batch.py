@@ -182,7 +182,7 @@ def test_a_row_for_which_the_model_raises_is_named_and_the_rest_goes_on(
     found = planner(people)
     failed = found[found["status"] == "failed"]
     assert failed.index.tolist() == [4, 5, 17]
-    assert set(failed["reason"]) <= {"RuntimeError: nobody is 33"}
+    assert failed["reason"].str.contains("raised RuntimeError .* nobody is 33").all()
     assert (found["status"].drop([4, 5, 17]) == "ok").all()
     fine = people.drop([4, 5, 17])
     pd.testing.assert_frame_equal(planner(fine), found.drop([4, 5, 17]), check_exact=True)

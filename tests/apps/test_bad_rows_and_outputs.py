@@ -140,11 +140,12 @@ WRITERS: dict[str, tuple[Any, ...]] = {
     "recheck": ("recheck", "plans.json", "--model", "model", "-o"),
     "audit": ("audit", "model", "people.csv", "--group", "side", "-o"),
     "compare": ("compare", "--methods", "nnr", "--datasets", "german", "-o"),
+    "batch": ("batch", "model", "people.csv"),
     "demo": ("demo", "--folder"),
 }
 ENDINGS = {"datasets": ".csv", "schema": ".json", "plans": ".csv", "letter": ".txt"}
 ENDINGS |= {"recheck": ".csv", "audit": ".html", "compare": ".jsonl", "fit": "", "demo": ""}
-ENDINGS |= {"reasons": ".json", "policies": ".toml"}
+ENDINGS |= {"reasons": ".json", "policies": ".toml", "batch": ""}
 READERS = ("schema", "plans", "reasons", "recheck", "audit")  # of people.csv, into another file
 HEAVY = ("torch", "sklearn", "pandas")
 
@@ -172,7 +173,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_work(
     Path("folder", "mine.txt").write_text("mine")
     shutil.copytree("folder", f"inside/{name}")
     places = [f"far/{name}", f"file/{name}", f"/proc/{name}", f"inside/{name}"]
-    if command in ("fit", "demo"):
+    if command in ("fit", "batch", "demo"):
         places += ["file", "folder"]
     else:
         places += ["people.csv"] if command in READERS else []

@@ -25,6 +25,7 @@ TABLES = (".csv", ".parquet")
 MODEL_FORMAT = "genrecourse-model"  # `model.artifact.FORMAT`, whose import takes seconds
 # also what a save that was killed has left
 MODEL_FILES = re.compile(r"(model|tensors)(-[0-9a-f]{16})?\.(json|safetensors|part)")
+BATCH_FILES = re.compile(r"part-\d{6}\.parquet|_manifest\.json|\.part-.*")
 SHOWN = 3  # entries of a folder that a message names
 
 
@@ -96,6 +97,14 @@ def check_reasons(path: Path, *, reads: Iterable[Path | None] = ()) -> None:
     >>> check_reasons(Path("reasons.json"))
     """
     check_file(path, (".json", ".html", ".txt"), reads=reads)
+
+
+def check_batch(folder: Path, *, reads: Iterable[Path | None] = ()) -> None:
+    """Raise UserError if a batch of plans could not be written to a folder, or continued there.
+
+    >>> check_batch(Path("plans"))
+    """
+    check_folder(folder, holds=BATCH_FILES, what="the output of a batch", reads=reads)
 
 
 def check_results(path: Path) -> None:

@@ -78,6 +78,9 @@ def batch(
     the parts that are missing, and the folder ends up the same to the byte. A row that cannot be
     read or answered has a line that says why.
     """
+    from genrecourse.advice.outputs import check_batch
+
+    check_batch(output, reads=[model, people])
     from genrecourse.advice.batch import BatchPlanner
     from genrecourse.apps.batch.run import run_batch
 
