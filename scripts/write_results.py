@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks import growth, serve_tables
 from benchmarks import relation_tables as relations
 from benchmarks import sampling_tables as sampling
+from benchmarks.batch_million import many
 from benchmarks.plan_tables import advice, plans, policies, promises, rules
 from paper.blocks import Report
 from paper.records import DATASETS, Results, published
