@@ -59,6 +59,19 @@ def serve() -> str:
     )
 
 
+def kills() -> str:
+    """Return what was in the record after the service was killed under load."""
+    if not (RESULTS / "serve_kills.json").is_file():
+        return "This has not been measured yet; `python -m benchmarks.serve_kills` does it."
+    found = _read("serve_kills.json")
+    return (
+        f"The service with a record was killed with -9 under load {found['kills']} times in one "
+        f"folder (`python -m benchmarks.serve_kills`). Of {found['answers received']:,} answers "
+        f"that clients had received, {found['received and not recorded']} were missing in the "
+        f"record; it verified after every kill, and each next start worked without a repair."
+    )
+
+
 def fuzz() -> str:
     """Return how many requests of fuzzing were sent, and what was wrong."""
     found = _read("fuzz_api.json")

@@ -188,6 +188,7 @@ def pages() -> dict[Path, str]:
             "limits": f"\n{serve_tables.limits()}\n",
             "serve": f"\n{serve_tables.serve()}\n",
             "fuzz": f"\n{serve_tables.fuzz()}\n",
+            "kills": f"\n{serve_tables.kills()}\n",
         },
     }
     found = {}
