@@ -25,6 +25,7 @@ from genrecourse.planning.plans import cell_value, in_words, score_words
 from genrecourse.planning.shapley import ShapleyValues, of_sum, sampled
 from genrecourse.planning.wording import Wording, english, name_of
 from genrecourse.rules.policy import book_in_force
+from genrecourse.table.frames import to_pandas
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import plain
 
@@ -253,7 +254,7 @@ class Reasons:
 
 def reasons(
     method: Method,
-    X: pd.DataFrame,
+    X: Any,
     *,
     rules: Any = None,
     language: str | os.PathLike[str] | Wording = "en",
@@ -272,7 +273,7 @@ def reasons(
     """
     method.check_ready("reasons", {})
     words, problem = Wording.of(language), method.problem_
-    people = problem.read(X)
+    people = problem.read(to_pandas(X, problem.schema))
     book = book_in_force(method.policy_, rules, people) or problem.rules
     locked = np.broadcast_to(book.locked, people.F.shape)
     others = _others(problem, method.planning_)

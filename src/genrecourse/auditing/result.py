@@ -29,6 +29,7 @@ from genrecourse.errors import UserError
 from genrecourse.model.settings import ROW_ERRORS, check_values
 from genrecourse.planning.plans import fault_in_words
 from genrecourse.planning.wording import english
+from genrecourse.table.frames import to_pandas
 from genrecourse.table.schema import check_table
 
 if TYPE_CHECKING:
@@ -366,7 +367,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 def audit(
     method: Method,
-    X: pd.DataFrame,
+    X: Any,
     groups: Sequence[str],
     *,
     level: float = LEVEL,
@@ -400,7 +401,8 @@ def audit(
     groups = [groups] if isinstance(groups, str) else list(dict.fromkeys(groups))
     _check_settings(level, least, n_boot)
     check_values("audit", {"errors": errors}, {"errors": ROW_ERRORS})
-    if isinstance(X, pd.DataFrame) and len(X) == 0:
+    X = to_pandas(X, method.schema_)
+    if len(X) == 0:
         raise UserError("audit: the table has no rows; it needs people to audit")
     check_table(X)
     name, schema = type(method).__name__, method.schema_

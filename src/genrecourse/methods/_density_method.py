@@ -23,7 +23,7 @@ from genrecourse.genre.search import scored, search
 from genrecourse.genre.select import Effort, SelectRule, select
 from genrecourse.genre.targets import is_matched
 from genrecourse.methods._verified_method import VerifiedMethod
-from genrecourse.methods.base import long_frame, long_index
+from genrecourse.methods.base import long_frame, long_index, long_like
 from genrecourse.methods.request import check_lam_asked
 from genrecourse.model.settings import (
     DRAWS,
@@ -40,6 +40,7 @@ from genrecourse.planning.diversity import pick_diverse
 from genrecourse.planning.proposer import Proposals
 from genrecourse.rules.policy import book_in_force
 from genrecourse.table.encoding import Array, unchanged
+from genrecourse.table.frames import to_pandas
 from genrecourse.table.limits import DRAWS_AT_ONCE
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.trust.score import Judged, Scored, expected_score, judge_candidates
@@ -470,15 +471,17 @@ class DensityMethod(VerifiedMethod):
 
     def sample(
         self,
-        X: pd.DataFrame,
+        X: Any,
         n: int = 10,
         *,
         lam: float | None = None,
         temperature: float | None = None,
         sigma: float | None = None,
         rules: Any = None,
-    ) -> pd.DataFrame:
+    ) -> Any:
         """Return n draws from R_theta(. | x) for each row, as a long frame indexed (row, draw).
+
+        It is of the kind of X; one without an index has the columns `row` and `draw`.
 
         The options are those of `recourse`. Under rules the draws follow R_theta restricted to the
         rules (`genre/sample_constrained.py`); `draws` shows the effective sample size.
@@ -486,19 +489,20 @@ class DensityMethod(VerifiedMethod):
         options: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
         self.check_ready("sample", options)
         check_values(self._where("sample"), {"n": n}, {"n": DRAWS})
+        given, X = X, to_pandas(X, self.schema_)
         people = self.problem_.read(X)
         request = book_in_force(self.policy_, rules, people)
         encoder, like = self.problem_.encoder, people.X[[c for c in X.columns if c in people.X]]
         if len(X) == 0:
-            return long_frame(encoder, like, people.Z, "draw")
+            return long_like(long_frame(encoder, like, people.Z, "draw"), given, X)
         noise = KeyedNoise(self.random_state)
         draws = self._draw(people.F, noise, n, options, request, all_found=False)
         Z_plus = encoder.from_features(draws.F.reshape(len(X) * n, -1))
-        return long_frame(encoder, like, Z_plus, "draw")
+        return long_like(long_frame(encoder, like, Z_plus, "draw"), given, X)
 
     def draws(
         self,
-        X: pd.DataFrame,
+        X: Any,
         n: int | None = None,
         *,
         lam: float | None = None,
@@ -520,7 +524,7 @@ class DensityMethod(VerifiedMethod):
         options: dict[str, Any] = {"lam": lam, "temperature": temperature, "sigma": sigma}
         self.check_ready("draws", options)
         check_values(self._where("draws"), {"n": n}, {"n": Or(DRAWS, NOTHING)})
-        problem, effort = self.problem_, self._effort({})
+        problem, effort, X = self.problem_, self._effort({}), to_pandas(X, self.schema_)
         people = problem.read(X)
         request = book_in_force(self.policy_, rules, people)
         if request is not None and self.is_distilled_ and temperature is None:
@@ -549,12 +553,11 @@ class DensityMethod(VerifiedMethod):
             columns["effective_sample_size"] = draws.ess.repeat(n)
         return pd.DataFrame(columns, index=long_index(X, n, "draw"))
 
-    def log_prob(
-        self, x_plus: pd.DataFrame, given: pd.DataFrame, lam: float | None = None
-    ) -> pd.Series:
+    def log_prob(self, x_plus: Any, given: Any, lam: float | None = None) -> pd.Series:
         """Return log R_theta(x_plus | given), row by row, at temperature 1 under the masks."""
         self.check_ready("log_prob", {"lam": lam})
         problem = self.problem_
+        x_plus, given = (to_pandas(each, self.schema_) for each in (x_plus, given))
         F, F_plus = problem.read(given).F, problem.read(x_plus).F
         if len(F) != len(F_plus):
             raise UserError(

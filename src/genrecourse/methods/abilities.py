@@ -21,7 +21,7 @@ class HasDensity(Protocol):
     (True, False)
     """
 
-    def log_prob(self, x_plus: pd.DataFrame, given: pd.DataFrame, **options: Any) -> pd.Series:
+    def log_prob(self, x_plus: Any, given: Any, **options: Any) -> pd.Series:
         """Return log R(x_plus | given), row by row."""
 
 
@@ -34,7 +34,7 @@ class HasDraws(Protocol):
     (True, False)
     """
 
-    def draws(self, X: pd.DataFrame, *, rules: Any = None) -> pd.DataFrame:
+    def draws(self, X: Any, *, rules: Any = None) -> pd.DataFrame:
         """Return the cost, log-likelihood and score of each draw, equally many for each row."""
 
 

@@ -54,6 +54,15 @@ from genrecourse.rules.problem import People, Problem, TrainingRows
 from genrecourse.rules.roles import protected_used_by
 from genrecourse.rules.stated import read_rules
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
+from genrecourse.table.frames import (
+    PANDAS,
+    check_kind,
+    in_place,
+    kind_of,
+    like,
+    outcomes,
+    to_pandas,
+)
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema, plain
 
@@ -67,6 +76,7 @@ __all__ = [
     "TrainingRows",
     "long_frame",
     "long_index",
+    "long_like",
     "rows_shown_to",
     "shown_to",
     "with_configs",
@@ -174,10 +184,15 @@ class Method(Plannable, BaseEstimator, ABC):
 
     # ---- the verbs -------------------------------------------------------------------------------
 
-    def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
-        """Learn from a table. y: the outcomes in the data; None: h's own decisions are used."""
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from a table. y: the outcomes in the data; None: h's own decisions are used.
+
+        X: a DataFrame of pandas or polars, a pyarrow Table, or an array whose columns are those of
+        the schema. From then on the classifier's model is shown tables of this kind.
+        """
         self.fitted_ = False
         check_settings(self._where("fit"), self)
+        kind, X, y = kind_of(X), to_pandas(X, self.schema), outcomes(y)
         schema = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
         encoder = TableEncoder(schema).fit(X)
         X = X[schema.columns]
@@ -187,7 +202,7 @@ class Method(Plannable, BaseEstimator, ABC):
             raise UserError(f"{self._where('fit')}: X has {len(X)} rows but y has {len(y)}")
         h = _trained(self, X, y, schema)
         places = np.linspace(0, len(X) - 1, min(len(X), N_PROBES)).astype(int)
-        self.problem_ = Problem.of(encoder, h, X.iloc[places].copy())
+        self.problem_ = Problem.of(encoder, h, X.iloc[places].copy(), kind)
         self.schema_, self.classifier_ = schema, self.problem_.classifier
         if self.policy_ is not None:  # fitted again: the policy stays in force
             self.policy_.check_fitted(self)
@@ -216,14 +231,16 @@ class Method(Plannable, BaseEstimator, ABC):
 
     def recourse(
         self,
-        X: pd.DataFrame,
+        X: Any,
         *,
         rules: Any = None,
         status: bool = False,
         errors: str = "status",
         **options: Any,
-    ) -> pd.DataFrame:
+    ) -> Any:
         """Return one row for each row of X, with the same index, columns and dtypes.
+
+        X: a table of any kind that `fit` reads; what is returned is of the same kind.
 
         People whom h accepts are returned unchanged. The x_plus of the others may be one that h
         still rejects: a warning counts them. Invalid recourse is never encoded as NaN. A row that
@@ -239,38 +256,42 @@ class Method(Plannable, BaseEstimator, ABC):
         asked = options if rules is None else {**options, "rules": rules}
         self.check_ready("recourse", asked)
         check_values(self._where("recourse"), {"errors": errors}, {"errors": ROW_ERRORS})
+        given, X = X, to_pandas(X, self.schema_)
         problem, read = self.problem_, self.problem_.read_each(X, errors)
         if status:
-            _check_room(self._where("recourse"), X)
+            _check_room(self._where("recourse"), given, X)
         people, rules = read.people, read.rules(rules, X.index)
         compiled = book_in_force(self.policy_, rules, people)
         Z, Z_plus, rejected = people.Z, people.Z.copy(), np.flatnonzero(people.rejected)
         for places, mine in split_by_rules(compiled, rejected):
             rows = rejected[places]
-            given = {} if mine is None or "rules" not in self.options else {"rules": mine}
+            ruled = {} if mine is None or "rules" not in self.options else {"rules": mine}
             noise = KeyedNoise(self.random_state)
-            found = self._recourse(shown_to(self, Z[rows]), noise, **options, **given)
+            found = self._recourse(shown_to(self, Z[rows]), noise, **options, **ruled)
             Z_plus[rows] = problem.legal(Z[rows], found, mine)
         X_plus = problem.encoder.decode(Z_plus, like=read.X, F_like=people.F)
         if status:
             assessed = _assessed(self, people, problem.read(X_plus), compiled)
             column = np.full(len(X), "unreadable", dtype=object)
             column[read.rows] = assessed["status"].to_numpy()
-            return _in_place(X, read.rows, X_plus).assign(status=column)
+            whole = _in_place(X, read.rows, X_plus).assign(status=column)
+            return in_place(whole, given, X, problem.schema.columns)
         if read.faults:
             _warn_of_unreadable(self._where("recourse"), read, X.index)
         _warn_if_rejected(self, Z[rejected], X_plus.iloc[rejected], Z_plus[rejected])
-        return _in_place(X, read.rows, X_plus)
+        return in_place(_in_place(X, read.rows, X_plus), given, X, problem.schema.columns)
 
     def assess(
         self,
-        X: pd.DataFrame,
-        X_plus: pd.DataFrame,
+        X: Any,
+        X_plus: Any,
         rules: Any = None,
         *,
         errors: str = "status",
     ) -> pd.DataFrame:
         """Return what recourse did for each person: status, scores, cost, number of changes.
+
+        A pandas DataFrame, whatever the kind of X and X_plus.
 
         status: `already-accepted`; `ok` if h accepts x_plus and no rule is broken; `unreadable`,
         with no numbers, if x or x_plus cannot be read; otherwise `rule-broken`, `not-accepted`, or
@@ -279,6 +300,7 @@ class Method(Plannable, BaseEstimator, ABC):
         self.check_ready("assess", {})
         where = self._where("assess")
         check_values(where, {"errors": errors}, {"errors": ROW_ERRORS})
+        X, X_plus = (to_pandas(each, self.schema_) for each in (X, X_plus))
         read, read_plus = (self.problem_.read_each(each, errors) for each in (X, X_plus))
         if len(X) != len(X_plus):
             raise UserError(f"{where}: X has {len(X)} rows but X_plus has {len(X_plus)}")
@@ -330,14 +352,16 @@ class Method(Plannable, BaseEstimator, ABC):
         encoder = artifact.unpack_encoder(meta["encoder"])
         probe = artifact.unpack_table(meta["probe"]["rows"])
         scores = np.array(meta["probe"]["scores"], dtype=np.float64)
+        kind = check_kind(meta["probe"].get("kind", PANDAS), "the model file")
         h = artifact.unpack_classifier(
             meta["classifier"],
             artifact.within("classifier", arrays),
             classifier,
             probe,
             None if is_same else scores,
+            kind,
         )
-        problem = Problem.of(encoder, h, probe)
+        problem = Problem.of(encoder, h, probe, kind)
         method = cls(**unpack_params(meta["params"], cls._records, schema, problem.classifier))
         method.problem_, method.schema_ = problem, schema
         method.classifier_, method._probe_scores = problem.classifier, scores
@@ -425,6 +449,7 @@ def _packed(method: Method, policy: Policy | None) -> tuple[dict[str, Any], dict
     params["schema"] = method.schema is not None
     given = Classifier.wrap(method.classifier)
     params["classifier"] = None if method.classifier is None else given.is_fitted
+    kind = method.problem_.kind
     meta = {
         "method": type(method).__name__,
         "params": params,
@@ -434,6 +459,7 @@ def _packed(method: Method, policy: Policy | None) -> tuple[dict[str, Any], dict
         "probe": {
             "rows": artifact.pack_table(method.problem_.probe),
             "scores": pack(method._probe_scores),
+            **({} if kind == PANDAS else {"kind": kind}),
         },
         "state": pack(state),
         "policy": {} if policy is None else policy.pack(),
@@ -498,7 +524,12 @@ def _joined(found: pd.Series, left: pd.Series) -> pd.Series:
     return pd.concat([each for each in cells if len(each)], ignore_index=True)
 
 
-def _check_room(where: str, X: pd.DataFrame) -> None:
+def _check_room(where: str, given: Any, X: pd.DataFrame) -> None:
+    if isinstance(given, np.ndarray):
+        raise UserError(
+            f"{where}: an array has no room for a column 'status'; use assess(X, recourse(X)) for "
+            "the status"
+        )
     if "status" in X.columns:
         raise UserError(
             f"{where}: the table has a column 'status' of its own; use assess(X, recourse(X)) for "
@@ -661,6 +692,29 @@ def with_configs(kind: type[Method], params: Mapping[str, Any]) -> dict[str, Any
 
 
 # ---- several rows for each -----------------------------------------------------------------------
+
+
+def long_like(table: pd.DataFrame, given: Any, read: pd.DataFrame) -> Any:
+    """Return the table of `long_frame` in the kind of the one that was given.
+
+    A frame without an index has the columns `row` and `draw` (or `choice`) first. An array has no
+    labels; its rows are in the same order. read: what `to_pandas` made of the given table.
+
+    >>> X = pd.DataFrame({"income": [10, 20]})
+    >>> table = pd.DataFrame({"income": [11, 12, 21, 22]}, index=long_index(X, 2, "draw"))
+    >>> long_like(table, X, X) is table, long_like(table, X.to_numpy(), X).shape
+    (True, (4, 1))
+    """
+    if isinstance(given, pd.DataFrame | np.ndarray):
+        return like(table, given, read)
+    labels = table.index.to_frame(index=False)
+    twice = [name for name in labels.columns if name in table.columns]
+    if twice:
+        raise UserError(
+            f"the table has a column {shown(twice[0])} of its own, where the answer says which "
+            "row each belongs to; rename it"
+        )
+    return like(pd.concat([labels, table.reset_index(drop=True)], axis=1), given, read)
 
 
 def long_frame(encoder: TableEncoder, X: pd.DataFrame, Z_plus: Array, name: str) -> pd.DataFrame:

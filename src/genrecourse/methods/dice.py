@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
 from genrecourse.methods._gradient_method import GradientMethod, ell
 from genrecourse.methods._gradient_search import SURELY, Limits, attempt, cheapest_valid
 from genrecourse.methods._sparsify import undo_needless
-from genrecourse.methods.base import long_frame
+from genrecourse.methods.base import long_frame, long_like
 from genrecourse.model.settings import FLAG, PLANS_EACH, RATE, STEPS, WEIGHT, Allowed, check_values
+from genrecourse.table.frames import to_pandas
 from genrecourse.table.noise import KeyedNoise
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class DiCE(GradientMethod):
     def _test_params() -> dict[str, Any]:
         return {"steps": 40}
 
-    def several(self, X: pd.DataFrame, k: int | None = None) -> pd.DataFrame:
+    def several(self, X: Any, k: int | None = None) -> Any:
         """Return k rows for each row, with the index (row, choice), the cheapest first.
 
         An accepted person gets k copies of x. k: the number of points; None: as in the method.
@@ -103,15 +103,15 @@ class DiCE(GradientMethod):
         self.check_ready("several", {})
         k = self.k if k is None else k
         check_values(self._where("several"), {"k": k}, self.allowed)
+        given, X = X, to_pandas(X, self.schema_)
         people = self.problem_.read(X)
         Z, rejected = people.Z, people.rejected
         points = np.repeat(Z[:, None, :], k, axis=1)
         if rejected.any():
             points[rejected] = self._points(Z[rejected], KeyedNoise(self.random_state), k)
-        X = X[[name for name in X.columns if name in people.X]]
-        return long_frame(
-            self.problem_.encoder, X, points.reshape(len(X) * k, Z.shape[1]), "choice"
-        )
+        own = X[[name for name in X.columns if name in people.X]]
+        rows = points.reshape(len(X) * k, Z.shape[1])
+        return long_like(long_frame(self.problem_.encoder, own, rows, "choice"), given, X)
 
     def _recourse(self, Z: Array, noise: KeyedNoise) -> Array:
         return self._points(Z, noise, self.k)[:, 0]

@@ -14,6 +14,7 @@ from genrecourse.methods._tabsyn import TabSynMethod
 from genrecourse.methods._tabsyn_vae import TabSynVAEConfig
 from genrecourse.model.settings import DRAWS, FLAG, SHARE, STEPS, WEIGHT, Allowed, Record
 from genrecourse.table.encoding import Array, unchanged
+from genrecourse.table.frames import to_pandas
 from genrecourse.table.noise import KeyedNoise
 
 if TYPE_CHECKING:
@@ -137,10 +138,11 @@ class TabSynSVDD(TabSynMethod):
             log_weight=log_weight,
         )
 
-    def immutables_broken(self, X: pd.DataFrame, *, lam: float | None = None) -> pd.Series:
+    def immutables_broken(self, X: Any, *, lam: float | None = None) -> pd.Series:
         """Return whether the row that was drawn for each person had other immutable features."""
         self.check_ready("immutables_broken", {})
         self.check_ready("immutables_broken", {"lam": lam})
+        X = to_pandas(X, self.schema_)
         return pd.Series(self._broken(self.problem_.read(X).F, lam), index=X.index)
 
     def _broken(self, F: Array, lam: float | None = None) -> np.ndarray:

@@ -39,6 +39,7 @@ from genrecourse.model.folder import (
 )
 from genrecourse.model.migrations import Arrays, migrate
 from genrecourse.table.encoding import Array, Block, TableEncoder
+from genrecourse.table.frames import PANDAS
 from genrecourse.table.quantiles import Quantiles
 from genrecourse.table.schema import Schema, plain
 from genrecourse.table.text_files import path_of
@@ -595,6 +596,7 @@ def unpack_classifier(
     given: Any,
     rows: pd.DataFrame,
     scores: Array | None,
+    kind: str = PANDAS,
 ) -> Classifier:
     """Return h: the stored one, or the given one if it scores the stored rows as the old one did.
 
@@ -604,6 +606,7 @@ def unpack_classifier(
         given: the user's model; None: the stored one.
         rows: some training rows.
         scores: h's scores of these rows when the method was fitted; None: `given` is h, for sure.
+        kind: of the table that the model is shown.
 
     Examples:
         >>> def h(X):
@@ -636,7 +639,7 @@ def unpack_classifier(
                 "fit the method again"
             )
     if scores is not None:
-        _recognise(given.in_form(rows), packed["kind"], rows, scores)
+        _recognise(given.in_form(rows, kind), packed["kind"], rows, scores)
     return given
 
 

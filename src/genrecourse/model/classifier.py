@@ -40,6 +40,7 @@ from genrecourse.model.threads import evaluating, n_weights, seeded, torch_threa
 from genrecourse.model.training import TrainingPlan, train
 from genrecourse.table.encoding import Array, TableEncoder
 from genrecourse.table.form import TableForm, numbered
+from genrecourse.table.frames import PANDAS, in_kind, kind_of, rows_of, to_pandas
 from genrecourse.table.schema import Schema, plain
 
 SCORE_CHUNK = 65_536  # rows that a model scores at once: limits the memory, changes no result
@@ -102,15 +103,17 @@ class Classifier:
         """Return a Classifier unchanged; wrap any other model, or None, with default settings."""
         return model if isinstance(model, Classifier) else cls(model)
 
-    def in_form(self, like: pd.DataFrame) -> Classifier:
+    def in_form(self, like: pd.DataFrame, kind: str = PANDAS) -> Classifier:
         """Return this classifier so that its model sees every table in the form of `like`.
+
+        kind: of the table that the model is shown, as `frames.kind_of` names it.
 
         >>> h = Classifier(lambda X: [0.2 if dtype == "int64" else 0.1 for dtype in X.dtypes])
         >>> h.in_form(pd.DataFrame({"age": [30]})).score(pd.DataFrame({"age": [41.0]}))
         array([0.2])
         """
         made = copy.copy(self)
-        made.form = TableForm(like)
+        made.form = TableForm(like, kind)
         return made
 
     @property
@@ -120,19 +123,33 @@ class Classifier:
 
     # ---- scores -----------------------------------------------------------------------------
 
-    def score(self, X: pd.DataFrame) -> Array:
+    def score(self, X: Any) -> Array:
         """Return (n,) scores of the favourable outcome. Raises UserError if a score is invalid.
 
-        The model is not called if X has no rows.
+        X: a table of any kind. The classifier of a fitted method shows its model the kind that
+        `fit` was given, and any other classifier the kind of X. The model is not called if X has no
+        rows.
         """
-        predict = self._predictor()
-        chunks = [X.iloc[i : i + SCORE_CHUNK] for i in range(0, len(X), SCORE_CHUNK)]
+        predict, X = self._predictor(), self._read(X)
+        chunks = [rows_of(X, i, i + SCORE_CHUNK) for i in range(0, len(X), SCORE_CHUNK)]
         scores = [self._asked(predict, self._own(chunk)) for chunk in chunks]
         return np.concatenate([np.zeros(0), *scores])
 
-    def _own(self, X: pd.DataFrame) -> pd.DataFrame:
+    def _read(self, X: Any) -> Any:
+        """Return a table in pandas, unless a model without a form is asked about another kind."""
+        if self.form is not None:
+            return to_pandas(X, list(self.form.dtypes))
+        is_module = isinstance(self.model, nn.Module)
+        if is_module and self.encoder is not None:
+            return to_pandas(X, self.encoder.schema)
+        return to_pandas(X) if is_module and kind_of(X) != PANDAS else X
+
+    def _own(self, X: Any) -> Any:
         """Return a copy of X for the model, which may change it, with the rows numbered from 0."""
-        return numbered(X) if self.form is None else self.form.put(X)
+        if self.form is None:
+            return numbered(X) if isinstance(X, pd.DataFrame) else X
+        table = self.form.put(X)  # of which a torch module is given the numbers
+        return table if isinstance(self.model, nn.Module) else in_kind(table, self.form.kind)
 
     def score_encoded(self, Z: Array, encoder: TableEncoder, like: pd.DataFrame) -> Array:
         """Return (n,) scores of rows of Z.
@@ -163,7 +180,7 @@ class Classifier:
         above = 0.5 + 0.5 * (scores - self.cutoff) / (high - self.cutoff)
         return np.where(scores > self.cutoff, above, below)
 
-    def accepts(self, X: pd.DataFrame) -> np.ndarray:
+    def accepts(self, X: Any) -> np.ndarray:
         """Return (n,) booleans: True if the score is above the cutoff."""
         return self.score(X) > self.cutoff
 

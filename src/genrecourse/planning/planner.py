@@ -43,6 +43,7 @@ from genrecourse.rules.problem import asking_once
 from genrecourse.rules.relaxations import relaxed_rules
 from genrecourse.rules.stated import PersonalRules, read_rules
 from genrecourse.table.encoding import Array, unchanged
+from genrecourse.table.frames import to_pandas
 from genrecourse.table.limits import PLANS_AT_ONCE
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import plain
@@ -91,7 +92,7 @@ class Plannable:
 
     def plans(
         self: Proposer,
-        X: pd.DataFrame,
+        X: Any,
         n: int = 1,
         rules: Any = None,
         fewest_changes: bool = False,
@@ -111,6 +112,8 @@ class Plannable:
 
         Every plan holds: decoded to original units, h accepts it and it breaks no rule. A person
         without a plan gets the reason, the evidence for it, and each rule that alone blocks one.
+        X: a table of any kind that `fit` reads. A person of a table without an index is called by
+        the number of the row, from 0.
 
         n: how many plans a person, which differ in the features they change; fewer if no more are
         worth showing. rules: rules for this request, on top of the schema's and of the policy
@@ -140,8 +143,8 @@ class Plannable:
         given = (n, fewest_changes, min_robust, most_changes, *limits, promise, delta, errors)
         check_values(where, dict(zip(ASKED, given, strict=True)), ASKED)
         wanted = _Wanted(int(n), bool(fewest_changes), float(min_robust), most_changes)
-        rows = len(X) if isinstance(X, pd.DataFrame) else 0  # no table: reading it says so
-        check_size(where, rows, n, "plans", PLANS_AT_ONCE)
+        X = to_pandas(X, self.problem_.schema)
+        check_size(where, len(X), n, "plans", PLANS_AT_ONCE)
         read, words = self.problem_.read_each(X, errors), Wording.of(language)
         asked = _Asked(self, with_limits(read.rules(rules, X.index), *limits), options, wanted)
         if sort is not None:

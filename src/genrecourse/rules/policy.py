@@ -60,6 +60,7 @@ from genrecourse.rules.requests import request_book
 from genrecourse.rules.roles import protected_used_by
 from genrecourse.rules.stated import PersonalRules, read_rules
 from genrecourse.table.encoding import TableEncoder
+from genrecourse.table.frames import split_off, to_pandas
 from genrecourse.table.limits import DECIMALS
 from genrecourse.table.patterns import quoted
 from genrecourse.table.schema import CostScale, Feature, Level, Schema
@@ -272,13 +273,13 @@ class Policy:
 
     # ---- for a method --------------------------------------------------------------------------
 
-    def schema(self, X: pd.DataFrame, base: Schema | None = None) -> Schema:
+    def schema(self, X: Any, base: Schema | None = None) -> Schema:
         """Return the schema of X, without the target, with the policy's roles, ranges and costs.
 
         base: the schema that the policy changes; None: the schema file that the policy names, or
         else the schema inferred from the table.
         """
-        X = self.split(X)[0]
+        X = self.split(to_pandas(X, base))[0]
         schema = base or self._base(X)
         self._check_names(schema)
         for feature in schema:
@@ -382,8 +383,13 @@ class Policy:
         options = {"rules": both, "promise": self.promise}
         return {name: value for name, value in options.items() if value is not None}
 
-    def split(self, table: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series | None]:
-        """Return the features, and the outcomes if the table has their column, else None."""
+    def split(self, table: Any) -> tuple[Any, Any]:
+        """Return the features, and the outcomes if the table has their column, else None.
+
+        Both are of the kind of the table.
+        """
+        if not isinstance(table, pd.DataFrame):
+            return split_off(table, self.target)
         if self.target is None or self.target not in table.columns:
             return table, None
         return table.drop(columns=self.target), table[self.target]
@@ -503,7 +509,7 @@ class Policy:
 
     # ---- warnings -------------------------------------------------------------------------------
 
-    def lint(self, X: pd.DataFrame, method: FittedMethod | None = None) -> list[str]:
+    def lint(self, X: Any, method: FittedMethod | None = None) -> list[str]:
         """Return sentences about what looks wrong. X: training rows, or others like them.
 
         method: fitted under this policy. If it is given, plans are made for some of the rows in X
@@ -511,6 +517,7 @@ class Policy:
         """
         if method is not None:
             self.check_fitted(method)
+        X = to_pandas(X)
         refused = self.refused(X, method)
         X = self.split(X)[0]
         schema = self.schema(X)
@@ -528,12 +535,12 @@ class Policy:
             remarks += [] if refused else self._lint_plans(self.applied_to(method), X)
         return remarks + refused
 
-    def refused(self, X: pd.DataFrame, method: FittedMethod | None = None) -> list[str]:
+    def refused(self, X: Any, method: FittedMethod | None = None) -> list[str]:
         """Return sentences about what `fit` or each request would refuse for such a table.
 
         method: if it is given, only the rows that it rejects must be able to meet the rules.
         """
-        X, y = self.split(X)
+        X, y = self.split(to_pandas(X))
         found, book = [], RuleBook.of_schema(TableEncoder(self.schema(X)).fit(X))
         try:
             if y is not None:

@@ -24,6 +24,7 @@ from genrecourse.rules.roles import ProtectedMask
 from genrecourse.rules.stated import read_rules
 from genrecourse.table.cost import Cost
 from genrecourse.table.encoding import Array, TableEncoder, unchanged
+from genrecourse.table.frames import PANDAS
 from genrecourse.table.reading import faults_in, known_columns, settled
 
 if TYPE_CHECKING:
@@ -163,18 +164,29 @@ class Problem:
     protected: ProtectedMask
     probe: pd.DataFrame  # up to 64 training rows; the first one lends its columns and dtypes
     usual: Array  # (d,) the most common value of each feature among the probe rows
+    kind: str = PANDAS  # of the fitted table, which the classifier's model is shown
 
     @classmethod
-    def of(cls, encoder: TableEncoder, classifier: Classifier, probe: pd.DataFrame) -> Problem:
-        """Build the problem for an encoder, a fitted classifier and some training rows."""
+    def of(
+        cls,
+        encoder: TableEncoder,
+        classifier: Classifier,
+        probe: pd.DataFrame,
+        kind: str = PANDAS,
+    ) -> Problem:
+        """Build the problem for an encoder, a fitted classifier and some training rows.
+
+        kind: of the table that the model is shown, as `frames.kind_of` names it.
+        """
         return cls(
             encoder,
-            reading(classifier, encoder).in_form(probe),
+            reading(classifier, encoder).in_form(probe, kind),
             RuleBook.of_schema(encoder),
             Cost(encoder),
             ProtectedMask(encoder),
             probe,
             most_common(encoder.features(probe)),
+            kind,
         )
 
     @property

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from genrecourse.table.finders import (
     find_ratios,
     find_sums,
 )
+from genrecourse.table.frames import to_pandas
 from genrecourse.table.limits import FORMULA_LETTERS
 from genrecourse.table.patterns import (
     AtMost,
@@ -97,9 +98,7 @@ class Suggestion:
         )
 
 
-def discover_relations(
-    X: pd.DataFrame, schema: Schema | None = None, *, seed: int = 0
-) -> list[Suggestion]:
+def discover_relations(X: Any, schema: Schema | None = None, *, seed: int = 0) -> list[Suggestion]:
     """Return the relations that the rows of X keep and that are no accidents.
 
     schema: of X; None: it is inferred. Protected features are left out. seed: of the halves.
@@ -113,6 +112,7 @@ def discover_relations(
         ...     print(found)
         'low' is at most 'high': holds in 400 of 400 rows; by chance, 16% of them would break it
     """
+    X = to_pandas(X, schema)
     schema = Schema.infer(X) if schema is None else schema
     order = np.random.default_rng(seed).permutation(len(X))
     halves = np.sort(order[: len(X) // 2]), np.sort(order[len(X) // 2 :])

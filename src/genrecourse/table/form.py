@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError
+from genrecourse.table.frames import PANDAS
 
 
 class TableForm:
@@ -20,7 +21,7 @@ class TableForm:
 
     A cell never gets another value: a column that cannot be put in its dtype so keeps its own.
 
-    like: some rows of the table.
+    like: some rows of the table. kind: of the table itself, which a model is shown (`frames`).
 
     >>> form = TableForm(pd.DataFrame({"age": [30, 41], "job": ["cook", None]}))
     >>> form.put(pd.DataFrame({"job": ["cook"], "age": [50.0]}, index=["Ann"]))
@@ -30,7 +31,8 @@ class TableForm:
     [50.5]
     """
 
-    def __init__(self, like: pd.DataFrame):
+    def __init__(self, like: pd.DataFrame, kind: str = PANDAS):
+        self.kind = kind
         self.dtypes = {name: like[name].dtype for name in like.columns}
         self.gaps = {name: _gap(like[name]) for name in like.columns}
 

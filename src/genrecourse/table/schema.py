@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from genrecourse.errors import UserError, amount, counted, did_you_mean, shown
 from genrecourse.table.formulas import Formula, parse_formula
+from genrecourse.table.frames import to_pandas
 from genrecourse.table.limits import DECIMALS
 from genrecourse.table.text_files import (
     from_json,
@@ -400,14 +401,13 @@ class Schema(BaseModel):
     # ---- from a table -----------------------------------------------------------------------
 
     @classmethod
-    def infer(
-        cls, X: pd.DataFrame, *, immutable: Iterable[str] = (), cost: str = "range"
-    ) -> Schema:
+    def infer(cls, X: Any, *, immutable: Iterable[str] = (), cost: str = "range") -> Schema:
         """Return a schema with the kinds, categories, ranges and decimals seen in a table.
 
         Features named in `immutable` are immutable; all others are mutable. cost: of all numbers,
         as in `with_cost`. `discover_relations` finds what holds between the columns.
         """
+        X = to_pandas(X)
         check_table(X)
         _check_dtypes(X)
         if isinstance(immutable, str):
@@ -444,7 +444,7 @@ class Schema(BaseModel):
 
     # ---- lint -------------------------------------------------------------------------------
 
-    def lint(self, X: pd.DataFrame | None = None, *, locked: Iterable[str] = ()) -> list[str]:
+    def lint(self, X: Any = None, *, locked: Iterable[str] = ()) -> list[str]:
         """Return one sentence for each thing that looks wrong.
 
         If the table is given, the sentences also cover its columns: those that differ in every row,
@@ -458,6 +458,7 @@ class Schema(BaseModel):
             for remark in _lint_feature(feature, is_locked=feature.name in kept)
         ]
         if X is not None:
+            X = to_pandas(X, self)
             self.check_columns(X)
             for feature in self.features:
                 remarks += _lint_column(feature, feature.values(X))
@@ -502,6 +503,7 @@ def check_table(X: pd.DataFrame, *, may_be_empty: bool = False) -> None:
         genrecourse.errors.UserError: column names must be text; got [0]. Rename the columns first
     """
     if not isinstance(X, pd.DataFrame):
+        to_pandas(X)  # says what is wrong with it
         raise UserError(f"expected a pandas DataFrame, got {type(X).__name__}")
     if X.shape[1] == 0 or (X.shape[0] == 0 and not may_be_empty):
         raise UserError(f"the table is empty: {X.shape[0]} rows, {X.shape[1]} columns")

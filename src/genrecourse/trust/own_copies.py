@@ -24,6 +24,7 @@ from sklearn.base import clone
 from genrecourse.errors import stacklevel_of_caller
 from genrecourse.model.classifier import Classifier
 from genrecourse.model.locks import Lock, without_warnings
+from genrecourse.table.frames import in_kind
 from genrecourse.table.schema import plain
 from genrecourse.trust.retrained import N_RETRAINED
 
@@ -138,13 +139,14 @@ class OwnCopies:
         try:
             with without_warnings():  # the same that its owner has seen
                 copy = fixed(clone(h.model), state)
-                copy.fit(X.iloc[rows].reset_index(drop=True), classes[self.numbers[rows]])
+                seen = in_kind(X.iloc[rows].reset_index(drop=True), self.problem.kind)
+                copy.fit(seen, classes[self.numbers[rows]])
         except Exception as error:  # a user's model may raise anything
             raise CannotRetrainError(
                 f"training it again fails with {type(error).__name__}"
             ) from error
         made = Classifier(copy, favourable=h.favourable, cutoff=h.cutoff, score_range=h.score_range)
-        return made.in_form(self.problem.probe)
+        return made.in_form(self.problem.probe, self.problem.kind)
 
 
 # ---- what can be trained again ------------------------------------------------------------------
