@@ -138,7 +138,7 @@ def test_the_table_is_needed_only_for_people_without_a_plan(
         plans.to_dice_json(people[::-1])
     with pytest.raises(UserError, match="lacks the columns"):
         plans.to_dice_json(people.drop(columns="purpose"))
-    with pytest.raises(UserError, match="X is 3; give the table"):
+    with pytest.raises(UserError, match="expected a table, got int"):
         plans.to_dice_json(3)  # type: ignore[arg-type]
     with pytest.raises(UserError, match="a column 'purpose' of its own"):
         plans.to_dice_json(people, outcome_name="purpose")
@@ -348,7 +348,7 @@ def test_the_opposite_of_accepted_is_refused(exp: Dice, people: pd.DataFrame) ->
 
 
 def test_a_wrong_table_or_method_is_refused(exp: Dice, german: GenRe, people: pd.DataFrame) -> None:
-    with pytest.raises(UserError, match="query_instances is a dict"):
+    with pytest.raises(UserError, match="expected a table, got dict"):
         exp.generate_counterfactuals({"duration": 1}, 1)  # type: ignore[arg-type]
     with pytest.raises(UserError, match="has the outcome column 'credit'"):
         exp.generate_counterfactuals(people.assign(credit=0), 1)

@@ -29,6 +29,7 @@ from genrecourse.planning.plans import Plan, Plans
 from genrecourse.planning.proposer import Proposer
 from genrecourse.rules.kinds import Rules
 from genrecourse.rules.stated import read_rules
+from genrecourse.table.frames import to_pandas
 from genrecourse.table.schema import plain
 from genrecourse.table.validation import validated
 
@@ -237,7 +238,7 @@ class Dice:
 
     def generate_counterfactuals(
         self,
-        query_instances: pd.DataFrame,
+        query_instances: Any,
         total_CFs: int,
         desired_class: int | str = "opposite",
         *,
@@ -270,7 +271,7 @@ class Dice:
 
     def local_feature_importance(
         self,
-        query_instances: pd.DataFrame | None,
+        query_instances: Any,
         cf_examples_list: Sequence[CounterfactualExamples] | None = None,
         total_CFs: int = 10,
         **asked: Any,
@@ -284,7 +285,7 @@ class Dice:
 
     def global_feature_importance(
         self,
-        query_instances: pd.DataFrame | None,
+        query_instances: Any,
         cf_examples_list: Sequence[CounterfactualExamples] | None = None,
         total_CFs: int = 10,
         local_importance: bool = True,
@@ -300,7 +301,7 @@ class Dice:
 
     def _importance(
         self,
-        query_instances: pd.DataFrame | None,
+        query_instances: Any,
         made: Sequence[CounterfactualExamples] | None,
         total: int,
         asked: dict[str, Any],
@@ -320,11 +321,7 @@ class Dice:
 
     def _people(self, query_instances: Any) -> pd.DataFrame:
         """Return the people's columns that the method knows."""
-        if not isinstance(query_instances, pd.DataFrame):
-            raise UserError(
-                f"query_instances is a {type(query_instances).__name__}; give a DataFrame with one "
-                "row for each person"
-            )
+        query_instances = to_pandas(query_instances, self.method.schema_)
         if self.outcome_name in query_instances.columns:
             raise UserError(
                 f"query_instances has the outcome column '{self.outcome_name}'; drop it, or give "

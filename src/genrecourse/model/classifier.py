@@ -130,7 +130,9 @@ class Classifier:
         `fit` was given, and any other classifier the kind of X. The model is not called if X has no
         rows.
         """
-        predict, X = self._predictor(), self._read(X)
+        predict = self._predictor()
+        kind_of(X)  # refuses what is no table
+        X = self._read(X)
         chunks = [rows_of(X, i, i + SCORE_CHUNK) for i in range(0, len(X), SCORE_CHUNK)]
         scores = [self._asked(predict, self._own(chunk)) for chunk in chunks]
         return np.concatenate([np.zeros(0), *scores])
@@ -139,10 +141,11 @@ class Classifier:
         """Return a table in pandas, unless a model without a form is asked about another kind."""
         if self.form is not None:
             return to_pandas(X, list(self.form.dtypes))
-        is_module = isinstance(self.model, nn.Module)
-        if is_module and self.encoder is not None:
+        if not isinstance(self.model, nn.Module) or kind_of(X) == PANDAS:
+            return X
+        if self.encoder is not None:
             return to_pandas(X, self.encoder.schema)
-        return to_pandas(X) if is_module and kind_of(X) != PANDAS else X
+        return X if isinstance(X, np.ndarray) else to_pandas(X)
 
     def _own(self, X: Any) -> Any:
         """Return a copy of X for the model, which may change it, with the rows numbered from 0."""
@@ -265,7 +268,9 @@ class Classifier:
         wanted = self._favourable_set(classes, "the classifier")
         return np.asarray(proba[:, [c in wanted for c in classes]].sum(axis=1), dtype=np.float64)
 
-    def _predict_module(self, X: pd.DataFrame) -> Any:
+    def _predict_module(self, X: pd.DataFrame | np.ndarray) -> Any:
+        if isinstance(X, np.ndarray):
+            return _run_module(self.model, X.astype(np.float64))
         if self.encoder is not None:
             return _run_module(self.model, self.encoder.encode(X))
         text = [c for c in X.columns if not pd.api.types.is_numeric_dtype(X[c].dtype)]

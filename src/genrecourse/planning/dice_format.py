@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.errors import UserError, shown
+from genrecourse.table.frames import to_pandas
 
 if TYPE_CHECKING:
     from genrecourse.planning.plans import Plan, Plans
@@ -80,7 +81,7 @@ def _shares(times: Mapping[str, int], n: int) -> dict[str, float]:
     return {name: count / n if n else 0.0 for name, count in times.items()}
 
 
-def dice_answers(plans: Plans, X: pd.DataFrame | None, outcome_name: str) -> list[DiceAnswer]:
+def dice_answers(plans: Plans, X: Any, outcome_name: str) -> list[DiceAnswer]:
     """Return the rows of each person, before and after, as DiCE has them.
 
     X: the table that the plans were made for. If it is None, a row before is put together from a
@@ -114,10 +115,9 @@ def dice_answers(plans: Plans, X: pd.DataFrame | None, outcome_name: str) -> lis
     return answers
 
 
-def _rows_of(plans: Plans, after: pd.DataFrame, X: pd.DataFrame) -> pd.DataFrame:
+def _rows_of(plans: Plans, after: pd.DataFrame, X: Any) -> pd.DataFrame:
     """Return the people's rows of the table, with the columns that plans have."""
-    if not isinstance(X, pd.DataFrame):
-        raise UserError(f"X is {shown(X)}; give the table that the plans were made for")
+    X = to_pandas(X, list(after.columns) or None)
     people = [plan.person for plan in plans]
     if people != X.index.tolist():
         raise UserError(

@@ -752,7 +752,7 @@ class Plans(Sequence[Plan]):
         """Return all plans as JSON text, which `from_json` reads."""
         return _json([plan.to_dict() for plan in self.plans])
 
-    def to_dice_json(self, X: pd.DataFrame | None = None, *, outcome_name: str = "outcome") -> str:
+    def to_dice_json(self, X: Any = None, *, outcome_name: str = "outcome") -> str:
         """Return all plans as DiCE (dice-ml) writes its counterfactuals, in its version 2.0.
 
         X: the table that the plans were made for; None: each person has a plan, which contains the

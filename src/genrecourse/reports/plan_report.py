@@ -26,6 +26,7 @@ from genrecourse.reports import plots
 from genrecourse.reports.html import bullets, document, header, notes, picture, section, table
 from genrecourse.rules.kinds import Rules
 from genrecourse.rules.stated import PersonalRules, read_rules
+from genrecourse.table.frames import to_pandas
 from genrecourse.table.reading import known_columns
 from genrecourse.table.text_files import make_folder, path_of, write_text
 
@@ -39,7 +40,7 @@ SHARES = ("val", "lof", "h_valid")
 SAME = 1e-3  # tolerance of cost and log-likelihood: decoding can change a draw slightly
 
 
-def write_report(path: str | Path, method: Method, people: pd.DataFrame, **options: Any) -> Path:
+def write_report(path: str | Path, method: Method, people: Any, **options: Any) -> Path:
     """Write `report_html(method, people, **options)` to a file, and return its path.
 
     >>> from genrecourse.table.schema import Schema
@@ -59,7 +60,7 @@ def write_report(path: str | Path, method: Method, people: pd.DataFrame, **optio
 
 def report_html(
     method: Method,
-    people: pd.DataFrame,
+    people: Any,
     *,
     title: str | None = None,
     shown: int = 3,
@@ -95,7 +96,7 @@ def report_html(
     """
     words = Wording.of(language)
     title = title or words("report.title")
-    people = known_columns(method.schema_, people)
+    people = known_columns(method.schema_, to_pandas(people, method.schema_))
     if plans is None:
         plans = method.plans(people, language=words, **request)
     unreadable = plans.unreadable

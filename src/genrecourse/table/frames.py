@@ -40,6 +40,7 @@ def kind_of(X: Any) -> str:
     if isinstance(X, pd.DataFrame):
         return PANDAS
     if isinstance(X, np.ndarray):
+        _check_shape(X)
         return f"{ARRAY}/{'str' if X.dtype.kind == 'U' else X.dtype.name}"
     return str(_read(X).implementation.value)
 
@@ -129,8 +130,11 @@ def _read(X: Any) -> Any:
     try:
         frame = nw.from_native(X, pass_through=True, allow_series=True)
     except Exception as error:  # a table with two columns of one name, for example
-        text = " ".join(str(error).split())
-        raise UserError(f"a {type(X).__name__} cannot be read as a table: {text}") from None
+        names = list(getattr(X, "column_names", ()))
+        twice = sorted({name for name in names if names.count(name) > 1})
+        text = f"more than one column is named {twice}; rename or drop one"
+        text = text if twice else " ".join(str(error).split())
+        raise UserError(f"the {type(X).__name__} cannot be read: {text}") from None
     if isinstance(frame, nw.LazyFrame):
         raise UserError(
             f"a {type(X).__module__.partition('.')[0]} {type(X).__name__} holds no rows yet; "
@@ -138,11 +142,11 @@ def _read(X: Any) -> Any:
         )
     if isinstance(frame, nw.Series):
         raise UserError(
-            f"a {type(X).__name__} is one column or one row, and no table; {GIVE}: one person of a "
-            "pandas table is X.iloc[[0]]"
+            f"expected a table, got a {type(X).__name__}, which is one column or one row; {GIVE}: "
+            "X.head(1) is a table of one person"
         )
     if not isinstance(frame, nw.DataFrame):
-        raise UserError(f"a {type(X).__name__} is no table; {GIVE}{_hint(X)}")
+        raise UserError(f"expected a table, got {type(X).__name__}; {GIVE}{_hint(X)}")
     return frame
 
 
@@ -188,11 +192,7 @@ def _from_category(column: Any) -> pd.Series:
 
 
 def _from_array(X: np.ndarray, schema: Schema | Sequence[str] | None) -> pd.DataFrame:
-    if X.ndim != 2:
-        raise UserError(
-            f"an array of shape {X.shape} is no table; give one row for each person and one column "
-            "for each column of the schema"
-        )
+    _check_shape(X)
     if schema is None:
         raise UserError(
             f"an array has no names of columns; give a schema with {counted(X.shape[1], 'column')} "
@@ -213,6 +213,14 @@ def _from_array(X: np.ndarray, schema: Schema | Sequence[str] | None) -> pd.Data
         if not feature.one_hot and set(map(type, feature.categories)) == {bool}:
             table[feature.name] = _as_flags(table[feature.name])
     return pd.DataFrame(table, index=pd.RangeIndex(len(X)))
+
+
+def _check_shape(X: np.ndarray) -> None:
+    if X.ndim != 2:
+        raise UserError(
+            f"an array of shape {X.shape} is no table; give one row for each person and one column "
+            "for each column of the schema"
+        )
 
 
 def _inferred(column: pd.Series) -> pd.Series:
@@ -344,9 +352,12 @@ def _column_like(column: pd.Series, given: Any, read: pd.DataFrame) -> Any:
     elif column.dtype == np.float64 and not before.isna().any():
         column = column.astype("Float64")
     made = _column(column, family)
-    if not _is_held(column.dtype, before.dtype):
+    if not _may_hold(before.dtype, column.dtype):
         return made
-    return made.cast(own.type if family == "pyarrow" else own.dtype)
+    try:
+        return made.cast(own.type if family == "pyarrow" else own.dtype)
+    except Exception:  # a number that is too large for it, or another level than those of an Enum
+        return made
 
 
 def _column(column: pd.Series, family: str) -> Any:
@@ -380,11 +391,9 @@ def _category(column: pd.Series, family: str) -> Any:
     return library.Series(cells, dtype=library.Enum(levels) if ordered else library.Categorical)
 
 
-def _is_held(dtype: Any, before: Any) -> bool:
-    """Return whether the type of a column in the given table holds cells of this dtype.
-
-    before: the dtype that was read from it. An Enum has no other levels than its own.
-    """
-    if isinstance(dtype, pd.CategoricalDtype) and isinstance(before, pd.CategoricalDtype):
-        return not before.ordered or list(dtype.categories) == list(before.categories)
-    return str(dtype.name).lower() == str(before.name).lower()
+def _may_hold(own: Any, dtype: Any) -> bool:
+    """Return whether a column of a dtype of its own may hold cells of another one unchanged."""
+    is_whole = pd.api.types.is_integer_dtype
+    if is_whole(own) and is_whole(dtype):
+        return True
+    return str(own.name).lower() == str(dtype.name).lower()

@@ -11,6 +11,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator
+from datetime import date
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -513,6 +514,12 @@ def check_table(X: pd.DataFrame, *, may_be_empty: bool = False) -> None:
     twice = X.columns[X.columns.duplicated()].unique().tolist()
     if twice:
         raise UserError(f"the table has more than one column named {twice}; rename or drop one")
+    sparse = [name for name, dtype in X.dtypes.items() if isinstance(dtype, pd.SparseDtype)]
+    if sparse:
+        raise UserError(
+            f"the columns {sparse} are sparse, which is not read; convert each with "
+            f"X[{sparse[0]!r}].sparse.to_dense()"
+        )
 
 
 def _check_dtypes(X: pd.DataFrame) -> None:
@@ -591,9 +598,10 @@ def _levels(column: pd.Series) -> tuple[tuple[Level, ...], bool]:
         seen = list(cells)
     odd = [v for v in seen if not isinstance(v, bool | int | float | str)]
     if odd:
+        then = "numbers of days" if isinstance(odd[0], date) else "text, numbers or true/false"
         raise UserError(
             f"column '{column.name}' holds {type(odd[0]).__name__} values (first: {odd[0]!r}); "
-            "convert them to text, numbers or true/false, or drop the column"
+            f"convert them to {then}, or drop the column"
         )
     present = set(seen)
     if isinstance(column.dtype, pd.CategoricalDtype):
