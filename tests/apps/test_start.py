@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = {"matplotlib", "pandas", "scipy", "sklearn", "torch"}
+HEAVY = {"matplotlib", "narwhals", "pandas", "scipy", "sklearn", "torch"}
 
 # prints the modules even though the help ends the process
 PREPARE = """

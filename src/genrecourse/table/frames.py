@@ -184,11 +184,10 @@ def _from_series(column: Any) -> pd.Series:
 
 def _from_category(column: Any) -> pd.Series:
     """Return a column of levels. An Enum has an order; other levels are put in that of the text."""
-    import narwhals.stable.v2 as nw
-
-    cells, ordered = column.to_list(), nw.is_ordered_categorical(column)
-    levels = column.cat.get_categories().to_list() if ordered else None
-    return pd.Series(pd.Categorical(cells, categories=levels, ordered=ordered))
+    levels = getattr(column.dtype, "categories", None)  # of an Enum
+    if getattr(getattr(column.to_native(), "type", None), "ordered", False):  # of pyarrow
+        levels = column.cat.get_categories().to_list()
+    return pd.Series(pd.Categorical(column.to_list(), levels, ordered=levels is not None))
 
 
 def _from_array(X: np.ndarray, schema: Schema | Sequence[str] | None) -> pd.DataFrame:
