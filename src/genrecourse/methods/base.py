@@ -6,6 +6,7 @@ The verbs `plans` and `promise` come from `planning`, which sees a method as a `
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ from genrecourse.errors import (
     shown,
     stacklevel_of_caller,
 )
+from genrecourse.methods.fit_log import log_choices, log_rows
 from genrecourse.methods.params import check_params, pack_params, unpack_params
 from genrecourse.model import artifact
 from genrecourse.model.answers import answers_alike
@@ -176,7 +178,7 @@ class Method(Plannable, BaseEstimator, ABC):
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
         """Learn from a table. y: the outcomes in the data; None: h's own decisions are used."""
-        self.fitted_ = False
+        self.fitted_, started = False, time.perf_counter()
         check_settings(self._where("fit"), self)
         schema = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
         encoder = TableEncoder(schema).fit(X)
@@ -203,6 +205,7 @@ class Method(Plannable, BaseEstimator, ABC):
         F, confidence = encoder.features(X), self.classifier_.confidence(scores)
         rows = TrainingRows(encoder.from_features(F), F, favourable, confidence)
         rows = rows_shown_to(self, rows)
+        log_rows(self, rows)
         self.planning_ = PlanningData.learn(
             F, rows, self.problem_, self.random_state, has_outcomes=y is not None
         )
@@ -212,6 +215,7 @@ class Method(Plannable, BaseEstimator, ABC):
             self.planning_.retrain(y, self.problem_, self.random_state)
             self.fit_report_ = {**self.fit_report_, "voters": self.planning_.voters}
         self.fitted_ = True
+        log_choices(self, started)
         return self
 
     def recourse(

@@ -26,6 +26,7 @@ from genrecourse.methods._density_method import (
     DensityMethod,
 )
 from genrecourse.model.artifact import fill, under, weights, within
+from genrecourse.model.progress import PROGRESS
 from genrecourse.model.settings import (
     AUTO,
     COUNT,
@@ -170,7 +171,7 @@ class GenRe(DensityMethod):
         "sources": Choice(("labelled", "rejected")),
         "net": Or(Record(NetConfig), NOTHING),
         "training": Or(Record(Training), NOTHING),
-        "progress": FLAG,
+        "progress": PROGRESS,
     }
 
     def __init__(
@@ -200,7 +201,7 @@ class GenRe(DensityMethod):
         net: NetConfig | None = None,
         training: Training | None = None,
         random_state: int = 0,
-        progress: bool = False,
+        progress: bool | None = None,
     ):
         super().__init__(classifier, schema, random_state=random_state)
         self.lam = lam
