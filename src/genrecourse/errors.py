@@ -42,10 +42,10 @@ class UserError(ValueError):
         super().__init__(_UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], text))
 
 
-class NoSuchPlan(UserError, IndexError):
+class NoSuchPlanError(UserError, IndexError):
     """`plans[i]` asks for a position that does not exist; an IndexError, as of any sequence.
 
-    >>> issubclass(NoSuchPlan, IndexError)
+    >>> issubclass(NoSuchPlanError, IndexError)
     True
     """
 

@@ -42,7 +42,7 @@ from genrecourse.model.settings import (
     Or,
     Several,
 )
-from genrecourse.model.threads import seeded
+from genrecourse.model.threads import n_weights, seeded, torch_threads
 from genrecourse.model.training import TrainingPlan, train
 from genrecourse.trust.judge import CrossFittedJudge
 from genrecourse.trust.refine import refine
@@ -685,15 +685,16 @@ def train_density(
     def held_out() -> float:  # only called if somebody is held out
         return float(loss(held_pair, torch.Generator().manual_seed(int(seed))))
 
-    report = train(
-        density.net,
-        lambda pair: loss(pair, generator),
-        _batches(problem, drawn, gamma, settings),
-        training.plan(drawn.n_sources),
-        held_out=held_out if len(held_pair[0]) else None,
-        label="training GenRe",
-        progress=settings.progress,
-    )
+    with torch_threads(training.batch_size * n_weights(density.net.encoder)):
+        report = train(
+            density.net,
+            lambda pair: loss(pair, generator),
+            _batches(problem, drawn, gamma, settings),
+            training.plan(drawn.n_sources),
+            held_out=held_out if len(held_pair[0]) else None,
+            label="training GenRe",
+            progress=settings.progress,
+        )
     rate = report.steps * training.batch_size / max(report.seconds, 1e-9)
     return {**asdict(report), "pairs_per_second": rate}
 

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import numpy as np
 import pandas as pd
@@ -60,6 +60,7 @@ from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema, plain
 
 if TYPE_CHECKING:
+    from genrecourse.planning.options import Options
     from genrecourse.rules.book import RuleBook
     from genrecourse.rules.problem import ReadRows
     from genrecourse.trust.verifier import Verifier
@@ -225,7 +226,7 @@ class Method(Plannable, BaseEstimator, ABC):
         rules: Any = None,
         status: bool = False,
         errors: str = "status",
-        **options: Any,
+        **options: Unpack[Options],
     ) -> pd.DataFrame:
         """Return one row for each row of X, with the same index, columns and dtypes.
 
@@ -251,9 +252,11 @@ class Method(Plannable, BaseEstimator, ABC):
         Z, Z_plus, rejected = people.Z, people.Z.copy(), np.flatnonzero(people.rejected)
         for places, mine in split_by_rules(compiled, rejected):
             rows = rejected[places]
-            given = {} if mine is None or "rules" not in self.options else {"rules": mine}
+            given: dict[str, Any] = {}
+            if mine is not None and "rules" in self.options:
+                given["rules"] = mine
             noise = KeyedNoise(self.random_state)
-            found = self._recourse(shown_to(self, Z[rows]), noise, **options, **given)
+            found = self._recourse(shown_to(self, Z[rows]), noise, **{**options, **given})
             Z_plus[rows] = problem.legal(Z[rows], found, mine)
         X_plus = problem.encoder.decode(Z_plus, like=read.X, F_like=people.F)
         if status:

@@ -90,17 +90,23 @@ TRAININGS = {
 
 
 class GenRe(DensityMethod):
-    """Learns what accepted people who are near a person look like, and draws plans from that.
+    """Finds what people whom a model rejects can change to be accepted.
 
-    It trains R_theta(x+ | x), draws samples from it and selects one of them.
-
-        R(x+ | x)  ∝  exp(-lam * C(x, x+)) * P(x+ | favourable) * [x+ is valid]           (Eq. 5)
-
-    Garg, Nagalapatti & Sarawagi, "From Search to Sampling: Generative Models for Robust Algorithmic
-    Recourse", ICLR 2025.
+    `fit(X, y)` learns from a table of people and their outcomes. Then `plans(X)` says in words what
+    each rejected person can change, or why nothing helps; `recourse(X)` returns the changed rows;
+    `save(folder)` writes a model file. The defaults suit most tables: give a classifier and a
+    schema, and leave the rest out.
 
     Parameters
     ----------
+    classifier: the model whose decision is to change: a fitted scikit-learn estimator, a torch
+        module, a function from a table to scores, or a `Classifier`, which names the favourable
+        outcome and the cutoff. `Classifier()` or None: `fit` trains a small network on X and y.
+    schema: what each column is and how it may change (`Schema.infer(X, immutable=["age"])`). None:
+        inferred from X, and then every feature may change.
+    random_state: decides everything random: equal values, rows and versions give equal plans.
+    progress: show a bar while networks train. None: if somebody watches, in a terminal or a
+        notebook. The log says more (`logging.getLogger("genrecourse")`).
     lam: how much a unit of cost weighs against plausibility. "any": one model for every lam from
         0.5 to 10; each request can set it: `recourse(X, lam=2.5)`. The default is 5, and
         automatic choices are then made at 5.
@@ -137,6 +143,13 @@ class GenRe(DensityMethod):
         all rejected rows.
     net, training: sizes and speed; `PAPER_PRESET` holds the paper's. None: small and short if the
         density is distilled.
+
+    What it learns is a density R_theta(x+ | x), from which it draws samples and selects one:
+
+        R(x+ | x)  ∝  exp(-lam * C(x, x+)) * P(x+ | favourable) * [x+ is valid]           (Eq. 5)
+
+    Garg, Nagalapatti & Sarawagi, "From Search to Sampling: Generative Models for Robust Algorithmic
+    Recourse", ICLR 2025. docs/notation.md explains the symbols.
 
     >>> import pandas as pd
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})

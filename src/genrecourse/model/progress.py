@@ -69,9 +69,10 @@ def _in_terminal(console: Console, label: str, total: int) -> Iterator[Tick]:
 @contextmanager
 def _in_notebook(label: str, total: int) -> Iterator[Tick]:
     """One line that changes and then goes away; rich's bar would need the package ipywidgets."""
-    from IPython.display import display
+    from IPython import display
 
-    handle = display(_line(f"{label}: 0 of {total:,} steps"), raw=True, display_id=True)
+    show: Callable[..., Any] = display.display
+    handle = show(_line(f"{label}: 0 of {total:,} steps"), raw=True, display_id=True)
     last = time.monotonic()
 
     def tick(step: int, loss: float) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pandas as pd
 
-from genrecourse.errors import NoSuchPlan, UserError, shown
+from genrecourse.errors import NoSuchPlanError, UserError, shown
 from genrecourse.planning.asked import asked_to_change
 from genrecourse.planning.binomial import Share
 from genrecourse.planning.dice_format import dice_answers, dice_json, summary_importance
@@ -672,7 +672,7 @@ class Plans(Sequence[Plan]):
         try:
             return self.plans[place]
         except (IndexError, TypeError):
-            raise NoSuchPlan(self._no_plan_at(place)) from None
+            raise NoSuchPlanError(self._no_plan_at(place)) from None
 
     def _no_plan_at(self, place: Any) -> str:
         start = f"plans[{shown(place)}] asks for a position, and there are plans of "
