@@ -90,7 +90,7 @@ TRAININGS = {
 
 
 class GenRe(DensityMethod):
-    """Finds what people whom a model rejects can change to be accepted.
+    """Finds what rejected people can change to be accepted, by learning from accepted people.
 
     `fit(X, y)` learns from a table of people and their outcomes. Then `plans(X)` says in words what
     each rejected person can change, or why nothing helps; `recourse(X)` returns the changed rows;
