@@ -95,6 +95,21 @@ def demo() -> str:
     )
 
 
+def first() -> str:
+    """Return what the first example costs, and that nearest neighbours cost less."""
+    found = json.loads((RESULTS / "first_plan.json").read_text(encoding="utf-8"))
+    genre, near = found["genre"], found["nnr-search"]
+    return (
+        f"This takes about {sum(genre[part] for part in ('load', 'fit', 'plans')):.0f} seconds of "
+        f"one core: {genre['load']} to load the library, {genre['fit']} to fit and "
+        f"{genre['plans']} for the plans. The quick start is "
+        '`METHODS["nnr-search"](Classifier(), data.schema)`, with `METHODS` from `genrecourse`: '
+        "nearest neighbours with GenRe's verifier, which train no network of their own and fit "
+        f"in {near['fit']} (`python -m benchmarks.first_plan`; "
+        "[how they compare](docs/sampling.md))."
+    )
+
+
 def speed() -> str:
     """Return how much faster GenRe is than dice-ml's genetic search, beside its aims."""
     text = (RESULTS / "peers.jsonl").read_text(encoding="utf-8")
@@ -157,6 +172,7 @@ def pages() -> dict[Path, str]:
         "README.md": {
             "plan": plan(),
             "demo": demo(),
+            "first": first(),
             "results": f"\n{sampling.headline()}\n",
             "speed": speed(),
         },

@@ -10,6 +10,7 @@ scikit-learn.
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from genrecourse.table.schema import Feature, Schema
 
 __version__ = version("genrecourse")
+
+logging.getLogger("genrecourse").addHandler(logging.NullHandler())  # an application decides
 
 # where each public name lives
 _MODULES = {

@@ -42,6 +42,14 @@ class UserError(ValueError):
         super().__init__(_UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], text))
 
 
+class NoSuchPlanError(UserError, IndexError):
+    """`plans[i]` asks for a position that does not exist; an IndexError, as of any sequence.
+
+    >>> issubclass(NoSuchPlanError, IndexError)
+    True
+    """
+
+
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return a hint to put behind an unknown name, or "" if no known name is close.
 

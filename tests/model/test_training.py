@@ -264,14 +264,3 @@ def test_same_seed_same_weights() -> None:
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     assert not torch.equal(first[0], other[0])
     assert torch.equal(torch.get_rng_state(), before)
-
-
-@pytest.mark.parametrize("progress", [False, True])
-def test_progress_is_shown_only_when_asked(
-    progress: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    point = Point()
-    train(point, lambda _: point.gap(), nothing(), constant(4), label="h here", progress=progress)
-    shown = capsys.readouterr().out
-    assert ("h here" in shown and "4/4" in shown) is progress
-    assert bool(shown) is progress

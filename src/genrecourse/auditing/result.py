@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,7 @@ from genrecourse.table.schema import check_table
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
+    from genrecourse.planning.options import AskedOfPlans
     from genrecourse.table.encoding import Array
     from genrecourse.table.schema import Schema
 
@@ -375,7 +376,7 @@ def audit(
     n_boot: int = N_BOOT,
     seed: int = 0,
     errors: str = "status",
-    **request: Any,
+    **request: Unpack[AskedOfPlans],
 ) -> Audit:
     """Audit recourse by group and overall: shares, costs and robustness, with intervals.
 
@@ -413,7 +414,7 @@ def audit(
     if len(read.rows) == 0:
         reason = fault_in_words(read.faults[0], english())
         raise UserError(f"audit: none of {len(X):,} rows can be read (first: {reason})")
-    request = request | {"rules": read.rules(request.get("rules"), X.index)}
+    request["rules"] = read.rules(request.get("rules"), X.index)
     X = (
         X.iloc[read.rows].assign(**{str(name): read.X[name] for name in read.X})
         if read.faults

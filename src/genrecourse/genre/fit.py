@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ from genrecourse.model.settings import (
     Or,
     Several,
 )
-from genrecourse.model.threads import seeded
+from genrecourse.model.threads import n_weights, seeded, torch_threads
 from genrecourse.model.training import TrainingPlan, train
 from genrecourse.trust.judge import CrossFittedJudge
 from genrecourse.trust.refine import refine
@@ -50,6 +51,8 @@ from genrecourse.trust.verifier import Verifier
 if TYPE_CHECKING:
     from genrecourse.rules.problem import Problem, TrainingRows
     from genrecourse.table.encoding import Array
+
+log = logging.getLogger(__name__)
 
 JUDGE_TREES = 40  # of each fold: it only compares settings and leaves out odd rows
 FEWEST_SOURCES = 10  # rejected rows below which there is nothing to learn
@@ -158,7 +161,7 @@ class FitSettings:
     net: NetConfig
     training: Training
     random_state: int
-    progress: bool
+    progress: bool | None
 
 
 @dataclass
@@ -182,7 +185,7 @@ class FittedDensity:
 
 @dataclass
 class Clock:
-    """Measures the seconds of each stage, in order.
+    """Measures the seconds of each stage, in order, and logs them.
 
     >>> clock = Clock()
     >>> clock.lap("pairs")
@@ -198,6 +201,7 @@ class Clock:
         now = time.perf_counter()
         self.seconds[name] = round(now - self.last, 3)
         self.last = now
+        log.info("GenRe.fit: the stage '%s' took %.1f seconds", name, self.seconds[name])
 
 
 # ---- Algorithm 1 --------------------------------------------------------------------------------
@@ -681,15 +685,16 @@ def train_density(
     def held_out() -> float:  # only called if somebody is held out
         return float(loss(held_pair, torch.Generator().manual_seed(int(seed))))
 
-    report = train(
-        density.net,
-        lambda pair: loss(pair, generator),
-        _batches(problem, drawn, gamma, settings),
-        training.plan(drawn.n_sources),
-        held_out=held_out if len(held_pair[0]) else None,
-        label="R(x+|x)",
-        progress=settings.progress,
-    )
+    with torch_threads(training.batch_size * n_weights(density.net.encoder)):
+        report = train(
+            density.net,
+            lambda pair: loss(pair, generator),
+            _batches(problem, drawn, gamma, settings),
+            training.plan(drawn.n_sources),
+            held_out=held_out if len(held_pair[0]) else None,
+            label="training GenRe",
+            progress=settings.progress,
+        )
     rate = report.steps * training.batch_size / max(report.seconds, 1e-9)
     return {**asdict(report), "pairs_per_second": rate}
 

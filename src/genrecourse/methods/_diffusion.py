@@ -104,7 +104,7 @@ class Denoiser(nn.Module):
         return (weight * (self(noisy, sigma) - x).square()).mean()
 
 
-def fit_denoiser(x: Tensor, config: DenoiserConfig, seed: int, progress: bool) -> Denoiser:
+def fit_denoiser(x: Tensor, config: DenoiserConfig, seed: int, progress: bool | None) -> Denoiser:
     """Return a denoiser fitted on x (n, L), with mean 0 and standard deviation SIGMA_DATA."""
     with seeded(seed):
         denoiser = Denoiser(x.shape[1], config.width)
@@ -120,7 +120,7 @@ def fit_denoiser(x: Tensor, config: DenoiserConfig, seed: int, progress: bool) -
         lambda batch: denoiser.loss(batch, generator),
         batches(),
         plan,
-        label="TabSyn's denoiser",
+        label="training TabSyn's denoiser",
         progress=progress,
     )
     return denoiser

@@ -126,7 +126,7 @@ def fit_tabsyn(
     denoiser_config: DenoiserConfig,
     *,
     seed: int,
-    progress: bool,
+    progress: bool | None,
 ) -> TabSyn:
     """Return a TabSyn that is fitted on the rows F."""
     tokeniser = Tokeniser.fit(F, encoder)
@@ -158,7 +158,7 @@ class TabSynMethod(Method):
     churn: float
     vae: TabSynVAEConfig
     denoiser: DenoiserConfig
-    progress: bool
+    progress: bool | None
 
     @staticmethod
     def _test_params() -> dict[str, Any]:

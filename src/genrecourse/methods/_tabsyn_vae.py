@@ -205,7 +205,7 @@ def fit_vae(
     tokeniser: Tokeniser,
     config: TabSynVAEConfig,
     seed: int,
-    progress: bool,
+    progress: bool | None,
 ) -> TokenVAE:
     codes, values = tokens
     with seeded(seed):
@@ -221,5 +221,5 @@ def fit_vae(
         return vae.loss(codes[rows], values[rows], beta, generator)
 
     plan = TrainingPlan(steps=config.steps, lr=config.lr, clip=1.0, eval_every=0)
-    train(vae, loss, batches(), plan, label="TabSyn's VAE", progress=progress)
+    train(vae, loss, batches(), plan, label="training TabSyn's VAE", progress=progress)
     return vae

@@ -6,12 +6,13 @@ The verbs `plans` and `promise` come from `planning`, which sees a method as a `
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, Unpack
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ from genrecourse.errors import (
     shown,
     stacklevel_of_caller,
 )
+from genrecourse.methods.fit_log import log_choices, log_rows
 from genrecourse.methods.params import check_params, pack_params, unpack_params
 from genrecourse.model import artifact
 from genrecourse.model.answers import answers_alike
@@ -67,6 +69,7 @@ from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import Schema, plain
 
 if TYPE_CHECKING:
+    from genrecourse.planning.options import Options
     from genrecourse.rules.book import RuleBook
     from genrecourse.rules.problem import ReadRows
     from genrecourse.trust.verifier import Verifier
@@ -83,6 +86,7 @@ __all__ = [
 ]
 
 N_PROBES = 64  # training rows whose scores identify a classifier at load
+Frame = TypeVar("Frame")  # a table of any kind: what is returned is of the kind that was given
 GROUPS = ("menu", "ground", "levels", "copies")  # of a model file's arrays: what planning keeps
 
 
@@ -190,7 +194,7 @@ class Method(Plannable, BaseEstimator, ABC):
         X: a DataFrame of pandas or polars, a pyarrow Table, or an array whose columns are those of
         the schema. From then on the classifier's model is shown tables of this kind.
         """
-        self.fitted_ = False
+        self.fitted_, started = False, time.perf_counter()
         check_settings(self._where("fit"), self)
         kind, X, y = kind_of(X), to_pandas(X, self.schema), outcomes(y)
         schema = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
@@ -218,6 +222,7 @@ class Method(Plannable, BaseEstimator, ABC):
         F, confidence = encoder.features(X), self.classifier_.confidence(scores)
         rows = TrainingRows(encoder.from_features(F), F, favourable, confidence)
         rows = rows_shown_to(self, rows)
+        log_rows(self, rows)
         self.planning_ = PlanningData.learn(
             F, rows, self.problem_, self.random_state, has_outcomes=y is not None
         )
@@ -227,17 +232,18 @@ class Method(Plannable, BaseEstimator, ABC):
             self.planning_.retrain(y, self.problem_, self.random_state)
             self.fit_report_ = {**self.fit_report_, "voters": self.planning_.voters}
         self.fitted_ = True
+        log_choices(self, started)
         return self
 
     def recourse(
         self,
-        X: Any,
+        X: Frame,
         *,
         rules: Any = None,
         status: bool = False,
         errors: str = "status",
-        **options: Any,
-    ) -> Any:
+        **options: Unpack[Options],
+    ) -> Frame:
         """Return one row for each row of X, with the same index, columns and dtypes.
 
         X: a table of any kind that `fit` reads; what is returned is of the same kind.
@@ -256,30 +262,33 @@ class Method(Plannable, BaseEstimator, ABC):
         asked = options if rules is None else {**options, "rules": rules}
         self.check_ready("recourse", asked)
         check_values(self._where("recourse"), {"errors": errors}, {"errors": ROW_ERRORS})
-        given, X = X, to_pandas(X, self.schema_)
-        problem, read = self.problem_, self.problem_.read_each(X, errors)
+        table = to_pandas(X, self.schema_)
+        problem, read = self.problem_, self.problem_.read_each(table, errors)
         if status:
-            _check_room(self._where("recourse"), given, X)
-        people, rules = read.people, read.rules(rules, X.index)
+            _check_room(self._where("recourse"), X, table)
+        people, rules = read.people, read.rules(rules, table.index)
         compiled = book_in_force(self.policy_, rules, people)
         Z, Z_plus, rejected = people.Z, people.Z.copy(), np.flatnonzero(people.rejected)
         for places, mine in split_by_rules(compiled, rejected):
             rows = rejected[places]
-            ruled = {} if mine is None or "rules" not in self.options else {"rules": mine}
+            ruled: dict[str, Any] = {}
+            if mine is not None and "rules" in self.options:
+                ruled["rules"] = mine
             noise = KeyedNoise(self.random_state)
-            found = self._recourse(shown_to(self, Z[rows]), noise, **options, **ruled)
+            found = self._recourse(shown_to(self, Z[rows]), noise, **{**options, **ruled})
             Z_plus[rows] = problem.legal(Z[rows], found, mine)
         X_plus = problem.encoder.decode(Z_plus, like=read.X, F_like=people.F)
         if status:
             assessed = _assessed(self, people, problem.read(X_plus), compiled)
-            column = np.full(len(X), "unreadable", dtype=object)
+            column = np.full(len(table), "unreadable", dtype=object)
             column[read.rows] = assessed["status"].to_numpy()
-            whole = _in_place(X, read.rows, X_plus).assign(status=column)
-            return in_place(whole, given, X, problem.schema.columns)
+            whole = _in_place(table, read.rows, X_plus).assign(status=column)
+            return in_place(whole, X, table, problem.schema.columns)
         if read.faults:
-            _warn_of_unreadable(self._where("recourse"), read, X.index)
+            _warn_of_unreadable(self._where("recourse"), read, table.index)
         _warn_if_rejected(self, Z[rejected], X_plus.iloc[rejected], Z_plus[rejected])
-        return in_place(_in_place(X, read.rows, X_plus), given, X, problem.schema.columns)
+        whole = _in_place(table, read.rows, X_plus)
+        return in_place(whole, X, table, problem.schema.columns)
 
     def assess(
         self,

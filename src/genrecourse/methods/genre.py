@@ -26,6 +26,7 @@ from genrecourse.methods._density_method import (
     DensityMethod,
 )
 from genrecourse.model.artifact import fill, under, weights, within
+from genrecourse.model.progress import PROGRESS
 from genrecourse.model.settings import (
     AUTO,
     COUNT,
@@ -89,17 +90,23 @@ TRAININGS = {
 
 
 class GenRe(DensityMethod):
-    """Learns what accepted people who are near a person look like, and draws plans from that.
+    """Finds what rejected people can change to be accepted, by learning from accepted people.
 
-    It trains R_theta(x+ | x), draws samples from it and selects one of them.
-
-        R(x+ | x)  ∝  exp(-lam * C(x, x+)) * P(x+ | favourable) * [x+ is valid]           (Eq. 5)
-
-    Garg, Nagalapatti & Sarawagi, "From Search to Sampling: Generative Models for Robust Algorithmic
-    Recourse", ICLR 2025.
+    `fit(X, y)` learns from a table of people and their outcomes. Then `plans(X)` says in words what
+    each rejected person can change, or why nothing helps; `recourse(X)` returns the changed rows;
+    `save(folder)` writes a model file. The defaults suit most tables: give a classifier and a
+    schema, and leave the rest out.
 
     Parameters
     ----------
+    classifier: the model whose decision is to change: a fitted scikit-learn estimator, a torch
+        module, a function from a table to scores, or a `Classifier`, which names the favourable
+        outcome and the cutoff. `Classifier()` or None: `fit` trains a small network on X and y.
+    schema: what each column is and how it may change (`Schema.infer(X, immutable=["age"])`). None:
+        inferred from X, and then every feature may change.
+    random_state: decides everything random: equal values, rows and versions give equal plans.
+    progress: show a bar while networks train. None: if somebody watches, in a terminal or a
+        notebook. The log says more (`logging.getLogger("genrecourse")`).
     lam: how much a unit of cost weighs against plausibility. "any": one model for every lam from
         0.5 to 10; each request can set it: `recourse(X, lam=2.5)`. The default is 5, and
         automatic choices are then made at 5.
@@ -137,6 +144,13 @@ class GenRe(DensityMethod):
     net, training: sizes and speed; `PAPER_PRESET` holds the paper's. None: small and short if the
         density is distilled.
 
+    What it learns is a density R_theta(x+ | x), from which it draws samples and selects one:
+
+        R(x+ | x)  ∝  exp(-lam * C(x, x+)) * P(x+ | favourable) * [x+ is valid]           (Eq. 5)
+
+    Garg, Nagalapatti & Sarawagi, "From Search to Sampling: Generative Models for Robust Algorithmic
+    Recourse", ICLR 2025. docs/notation.md explains the symbols.
+
     >>> import pandas as pd
     >>> X = pd.DataFrame({"income": range(80), "debt": range(80, 0, -1)})
     >>> quick = {"training": Training(steps=20, batch_size=16), "gamma": 0.6, "clean": False}
@@ -170,7 +184,7 @@ class GenRe(DensityMethod):
         "sources": Choice(("labelled", "rejected")),
         "net": Or(Record(NetConfig), NOTHING),
         "training": Or(Record(Training), NOTHING),
-        "progress": FLAG,
+        "progress": PROGRESS,
     }
 
     def __init__(
@@ -200,7 +214,7 @@ class GenRe(DensityMethod):
         net: NetConfig | None = None,
         training: Training | None = None,
         random_state: int = 0,
-        progress: bool = False,
+        progress: bool | None = None,
     ):
         super().__init__(classifier, schema, random_state=random_state)
         self.lam = lam

@@ -16,6 +16,7 @@ from genrecourse.methods._diffusion import DenoiserConfig
 from genrecourse.methods._tabsyn import TabSynMethod
 from genrecourse.methods._tabsyn_vae import TabSynVAEConfig
 from genrecourse.model.artifact import under
+from genrecourse.model.progress import PROGRESS
 from genrecourse.model.settings import (
     COUNT,
     FLAG,
@@ -87,7 +88,7 @@ class TabSynQ(TabSynMethod):
         "churn": SHARE,
         "vae": Record(TabSynVAEConfig),
         "denoiser": Record(DenoiserConfig),
-        "progress": FLAG,
+        "progress": PROGRESS,
         "n_rows": Or(COUNT, NOTHING),
         "checked": FLAG,
         "n_bins": COUNT,
@@ -108,7 +109,7 @@ class TabSynQ(TabSynMethod):
         vae: TabSynVAEConfig = TabSynVAEConfig(),  # noqa: B008 - frozen
         denoiser: DenoiserConfig = DenoiserConfig(),  # noqa: B008 - frozen
         random_state: int = 0,
-        progress: bool = False,
+        progress: bool | None = None,
     ):
         super().__init__(classifier, schema, random_state=random_state)
         self.lam = lam

@@ -12,7 +12,8 @@ from torch import Tensor
 from genrecourse.methods._diffusion import DenoiserConfig
 from genrecourse.methods._tabsyn import TabSynMethod
 from genrecourse.methods._tabsyn_vae import TabSynVAEConfig
-from genrecourse.model.settings import DRAWS, FLAG, SHARE, STEPS, WEIGHT, Allowed, Record
+from genrecourse.model.progress import PROGRESS
+from genrecourse.model.settings import DRAWS, SHARE, STEPS, WEIGHT, Allowed, Record
 from genrecourse.table.encoding import Array, unchanged
 from genrecourse.table.frames import to_pandas
 from genrecourse.table.noise import KeyedNoise
@@ -74,7 +75,7 @@ class TabSynSVDD(TabSynMethod):
         "churn": SHARE,
         "vae": Record(TabSynVAEConfig),
         "denoiser": Record(DenoiserConfig),
-        "progress": FLAG,
+        "progress": PROGRESS,
         "n_proposals": DRAWS,
     }
 
@@ -91,7 +92,7 @@ class TabSynSVDD(TabSynMethod):
         vae: TabSynVAEConfig = TabSynVAEConfig(),  # noqa: B008 - frozen
         denoiser: DenoiserConfig = DenoiserConfig(),  # noqa: B008 - frozen
         random_state: int = 0,
-        progress: bool = False,
+        progress: bool | None = None,
     ):
         super().__init__(classifier, schema, random_state=random_state)
         self.lam = lam

@@ -463,7 +463,7 @@ def fit_mlp(
     favourable: Any = None,
     cutoff: float = 0.5,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = False,
 ) -> Classifier:
     """Train h on examples, with the binary cross-entropy of the outcomes as the loss.
 
@@ -477,7 +477,7 @@ def fit_mlp(
         favourable: the favourable label, as in `Classifier`.
         cutoff: the cutoff of the classifier.
         seed: decides the first weights and the order of the rows.
-        progress: whether to show a progress bar.
+        progress: whether to show a progress bar; None: where somebody watches.
 
     Examples:
         >>> X = pd.DataFrame({"income": range(40)})
@@ -521,7 +521,9 @@ def fit_mlp(
     plan = TrainingPlan(
         steps=config.epochs * n_batches, lr=config.lr, schedule="constant", eval_every=0
     )
-    train(model, loss, _epochs(len(Z), config.batch_size, seed), plan, label="h", progress=progress)
+    batches = _epochs(len(Z), config.batch_size, seed)
+    with torch_threads(config.batch_size * n_weights(model)):
+        train(model, loss, batches, plan, label="training the model", progress=progress)
     return Classifier(model, favourable=favourable, cutoff=cutoff, encoder=encoder)
 
 

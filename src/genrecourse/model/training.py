@@ -7,6 +7,7 @@ presses Ctrl-C.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -14,8 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch import Tensor, nn
+
+from genrecourse.model.progress import steps_bar
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ def train(
     *,
     held_out: Callable[[], float] | None = None,
     label: str = "training",
-    progress: bool = False,
+    progress: bool | None = False,
 ) -> TrainingReport:
     """Minimise `loss` over `batches` and leave the best weights in `module`.
 
@@ -74,7 +78,7 @@ def train(
         plan: the number of steps and their size.
         held_out: returns the held-out loss; None: the running training loss is used instead.
         label: the text beside the progress bar.
-        progress: whether to show a progress bar.
+        progress: whether to show a progress bar; None: where somebody watches.
 
     Examples:
         >>> from itertools import repeat
@@ -92,7 +96,7 @@ def train(
     running, since_best = 0.0, 0
     started = time.perf_counter()
     module.train()
-    with _StepsBar(label, plan.steps, progress) as tick:
+    with steps_bar(label, plan.steps, progress) as tick:
         try:
             for step in range(1, plan.steps + 1):
                 value = _step(module, loss(next(batches)), optimizer, plan.clip)
@@ -116,6 +120,8 @@ def train(
         module.load_state_dict(best)
     module.eval()
     report.seconds = time.perf_counter() - started
+    how = (label, report.steps, plan.steps, report.seconds, report.ended)
+    log.info("%s: %d of %d steps in %.1f seconds (%s)", *how)
     return report
 
 
@@ -153,27 +159,3 @@ def _scheduler(
 
 def _copy(module: nn.Module) -> dict[str, Tensor]:
     return {name: value.detach().clone() for name, value in module.state_dict().items()}
-
-
-class _StepsBar:
-    """A rich progress bar with the time left; shows nothing if `shown` is False."""
-
-    def __init__(self, label: str, total: int, shown: bool):
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.completed}/{task.total} loss {task.fields[loss]:.3f}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-        )
-        self._progress = Progress(*columns, disable=not shown)
-        self._task = self._progress.add_task(label, total=total, loss=float("nan"))
-
-    def __enter__(self) -> Callable[[int, float], None]:
-        if not self._progress.disable:  # rich before 14.3 would print an empty line at the end
-            self._progress.start()
-        return lambda step, loss: self._progress.update(self._task, completed=step, loss=loss)
-
-    def __exit__(self, *_: object) -> None:
-        if not self._progress.disable:
-            self._progress.stop()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -54,6 +54,7 @@ from genrecourse.trust.score import Scored, expected_score
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from genrecourse.planning.options import Options
     from genrecourse.planning.promised import Promise
     from genrecourse.rules.effort import Efforts
     from genrecourse.rules.problem import People, Problem, ReadRows
@@ -106,7 +107,7 @@ class Plannable:
         delta: float = DELTA,
         language: str | os.PathLike[str] | Wording = "en",
         errors: str = "status",
-        **options: Any,
+        **options: Unpack[Options],
     ) -> Plans:
         """Return what would change h's decision on each person, in units and words.
 
@@ -146,7 +147,9 @@ class Plannable:
         X = to_pandas(X, self.problem_.schema)
         check_size(where, len(X), n, "plans", PLANS_AT_ONCE)
         read, words = self.problem_.read_each(X, errors), Wording.of(language)
-        asked = _Asked(self, with_limits(read.rules(rules, X.index), *limits), options, wanted)
+        asked = _Asked(
+            self, with_limits(read.rules(rules, X.index), *limits), dict(options), wanted
+        )
         if sort is not None:
             check_sort(where, sort)
             check_stated(where, sort, asked.efforts)
@@ -163,7 +166,7 @@ class Plannable:
         fewest_changes: bool = False,
         rules: Any = None,
         n: int = 1,
-        **options: Any,
+        **options: Unpack[Options],
     ) -> Promise:
         """Return what `plans(X, promise=share)` rests on; if `holds` is False, nothing is promised.
 
@@ -176,7 +179,7 @@ class Plannable:
         where = f"{type(self).__name__}.promise"
         check_values(where, {"n": n, "fewest_changes": fewest_changes}, ASKED)
         check_promise(where, share, delta)
-        asked = _Asked(self, rules, options, _Wanted(n, fewest_changes))
+        asked = _Asked(self, rules, dict(options), _Wanted(n, fewest_changes))
         made = asked.promise(share, delta)
         assert made is not None
         return made

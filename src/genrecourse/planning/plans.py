@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pandas as pd
 
-from genrecourse.errors import UserError, shown
+from genrecourse.errors import NoSuchPlanError, UserError, shown
 from genrecourse.planning.asked import asked_to_change
 from genrecourse.planning.binomial import Share
 from genrecourse.planning.dice_format import dice_answers, dice_json, summary_importance
@@ -644,9 +644,12 @@ def _safety_html(change: Change) -> str:
 class Plans(Sequence[Plan]):
     """One `Plan` per person, in the order of the table; further plans are its `alternatives`.
 
+    `plans[0]` is the first person's, by position as in a list; `plans.of(label)` is the one of the
+    person with this index label.
+
     >>> plans = Plans((Plan("Ada", "already-accepted", 0.7, 0.5),))
-    >>> len(plans), plans.of("Ada").status
-    (1, 'already-accepted')
+    >>> len(plans), plans[0].person, plans.of("Ada").status
+    (1, 'Ada', 'already-accepted')
     >>> Plans.from_json(plans.to_json()) == plans
     True
     """
@@ -664,7 +667,19 @@ class Plans(Sequence[Plan]):
     @overload
     def __getitem__(self, place: slice) -> Plans: ...
     def __getitem__(self, place: int | slice) -> Plan | Plans:
-        return Plans(self.plans[place]) if isinstance(place, slice) else self.plans[place]
+        if isinstance(place, slice):
+            return Plans(self.plans[place])
+        try:
+            return self.plans[place]
+        except (IndexError, TypeError):
+            raise NoSuchPlanError(self._no_plan_at(place)) from None
+
+    def _no_plan_at(self, place: Any) -> str:
+        start = f"plans[{shown(place)}] asks for a position, and there are plans of "
+        text = start + ("1 person" if len(self) == 1 else f"{len(self):,} people")
+        if pd.api.types.is_scalar(place) and any(plan.person == place for plan in self.plans):
+            return f"{text}; to get the person with this label, write plans.of({shown(place)})"
+        return f"{text}; count from 0, or write plans.of(label) with an index label of the table"
 
     def of(self, label: Any) -> Plan:
         """Return the plan of the person with this index label."""

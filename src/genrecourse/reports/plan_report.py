@@ -13,7 +13,7 @@ from datetime import datetime
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,7 @@ from genrecourse.table.text_files import make_folder, path_of, write_text
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
+    from genrecourse.planning.options import AskedOfPlans
     from genrecourse.rules.problem import Problem
     from genrecourse.table.schema import Feature, Schema
 
@@ -72,7 +73,7 @@ def report_html(
     plans: Plans | None = None,
     which: Sequence[int] | None = None,
     which_note: str = "",
-    **request: Any,
+    **request: Unpack[AskedOfPlans],
 ) -> str:
     """Return the report as HTML.
 

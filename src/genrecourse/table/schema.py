@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, TypedDict, Unpack, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,11 @@ from genrecourse.table.validation import validated
 Level = bool | int | float | str
 CostScale = Literal["range", "quantile"]
 MAX_DECIMALS = 6  # a column that needs more decimals than this counts as continuous
+
+
+Kind = Literal["number", "category"]
+Role = Literal["mutable", "immutable", "protected", "derived", "advances"]
+Direction = Literal["any", "increase", "decrease"]
 
 
 class Feature(BaseModel):
@@ -61,7 +66,7 @@ class Feature(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
     name: str
-    kind: Literal["number", "category"]
+    kind: Kind
     categories: tuple[Level, ...] = ()
     ordered: bool = False  # True: the categories are listed from lowest to highest
     range: tuple[float, float] | None = None  # a changed number must lie in it
@@ -72,10 +77,10 @@ class Feature(BaseModel):
     # columns of 0 and 1, one for each category, that hold it in the table; () if it has one column
     # of its own name. The last category may have no column: then all columns are 0
     one_hot: tuple[str, ...] = ()
-    role: Literal["mutable", "immutable", "protected", "derived", "advances"] = "mutable"
+    role: Role = "mutable"
     formula: str | None = None  # only if derived: computed from other features (see `formulas`)
     horizon: float | None = Field(None, gt=0, allow_inf_nan=False)  # only if it advances: how far
-    direction: Literal["any", "increase", "decrease"] = "any"
+    direction: Direction = "any"
     max_step: float | None = Field(None, gt=0)  # largest change, in the feature's unit
     # smallest change worth asking for; None: a small share of the usual range
     min_step: float | None = Field(None, gt=0, allow_inf_nan=False)
@@ -255,6 +260,33 @@ class Feature(BaseModel):
         }
 
 
+class FeatureChanges(TypedDict, total=False):
+    """The fields of `Feature` that `Schema.with_feature` can set: all but the name.
+
+    Examples:
+        >>> sorted(set(Feature.model_fields) - set(FeatureChanges.__annotations__))
+        ['name']
+    """
+
+    kind: Kind
+    categories: Iterable[Level]
+    ordered: bool
+    range: tuple[float, float] | None
+    decimals: int | None
+    missing: bool
+    unit: str
+    wording: str
+    one_hot: Iterable[str]
+    role: Role
+    formula: str | None
+    horizon: float | None
+    direction: Direction
+    max_step: float | None
+    min_step: float | None
+    cost_weight: float
+    cost: CostScale
+
+
 class Schema(BaseModel):
     """The features of a table, in column order.
 
@@ -345,7 +377,7 @@ class Schema(BaseModel):
         close = did_you_mean(name, self.names)
         raise UserError(f"no feature '{name}'{close} in the schema; it has {self.names}")
 
-    def with_feature(self, name: str, **changes: Any) -> Schema:
+    def with_feature(self, name: str, **changes: Unpack[FeatureChanges]) -> Schema:
         """Return a copy in which feature `name` has these fields. The copy is validated."""
         fields, hint = {**self[name].model_dump(), **changes}, ""
         if "immutable" in changes:
@@ -378,7 +410,7 @@ class Schema(BaseModel):
         schema = self
         for feature in self.features:
             if not feature.is_category:
-                schema = schema.with_feature(feature.name, cost=cost)
+                schema = schema.with_feature(feature.name, cost=cast("CostScale", cost))
         return schema
 
     def as_in(self, X: pd.DataFrame) -> Schema:

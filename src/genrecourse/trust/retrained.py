@@ -100,7 +100,9 @@ def fit_retrained(
         return N_RETRAINED * nn.functional.binary_cross_entropy_with_logits(logits, outcome[rows])
 
     steps = min(max(EPOCHS * len(Z) // BATCH, LEAST), MOST)
-    train(copies, loss, batches(), TrainingPlan(steps=steps, lr=RATE, eval_every=0))
+    with torch_threads(BATCH * n_weights(copies)):
+        plan = TrainingPlan(steps=steps, lr=RATE, eval_every=0)
+        train(copies, loss, batches(), plan, label="training stand-ins for the model")
     with torch.no_grad():
         share = 1 - float(np.mean(accepted))
         copies.cutoff.copy_(copies.logits(inputs).quantile(share, dim=1, keepdim=True))
