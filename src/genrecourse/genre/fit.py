@@ -690,6 +690,7 @@ def train_density(
         held_out=held_out if len(held_pair[0]) else None,
         label="R(x+|x)",
         progress=settings.progress,
+        shared=True,
     )
     rate = report.steps * training.batch_size / max(report.seconds, 1e-9)
     return {**asdict(report), "pairs_per_second": rate}

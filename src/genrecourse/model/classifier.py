@@ -499,7 +499,8 @@ def fit_mlp(
     plan = TrainingPlan(
         steps=config.epochs * n_batches, lr=config.lr, schedule="constant", eval_every=0
     )
-    train(model, loss, _epochs(len(Z), config.batch_size, seed), plan, label="h", progress=progress)
+    batches = _epochs(len(Z), config.batch_size, seed)
+    train(model, loss, batches, plan, label="h", progress=progress, shared=True)
     return Classifier(model, favourable=favourable, cutoff=cutoff, encoder=encoder)
 
 

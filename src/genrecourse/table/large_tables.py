@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import pandas as pd
 from genrecourse.errors import UserError, counted, shown
 from genrecourse.table.noise import KeyedNoise
 from genrecourse.table.schema import check_table
-from genrecourse.table.table_files import parquet_batches, parquet_files
+from genrecourse.table.table_files import parquet_batches, parquet_files, parquet_rows
 from genrecourse.table.text_files import path_of
 from genrecourse.table.witnesses import joined, witnesses
 
@@ -119,6 +120,17 @@ def is_in_batches(source: Any) -> bool:
         return bool(source) and all(map(_is_batch, source))
     is_array = hasattr(source, "shape") or hasattr(source, "__array__")
     return isinstance(source, Iterable) and not is_array and not isinstance(source, Mapping | set)
+
+
+def is_long(path: Path) -> bool:
+    """Return whether a path leads to a folder, or to a Parquet file of more than MOST_HELD rows.
+
+    >>> is_long(Path("people.csv"))
+    False
+    """
+    if path.suffix.lower() == ".parquet" and path.is_file():
+        return parquet_rows(path) > MOST_HELD
+    return path.is_dir()
 
 
 def row_keys(numbers: np.ndarray, seed: int) -> np.ndarray:

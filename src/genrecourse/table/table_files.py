@@ -108,6 +108,25 @@ def parquet_files(source: Path) -> list[Path]:
     return [source / path for path in sorted(kept)]
 
 
+def parquet_rows(path: Path) -> int:
+    """Return how many rows a Parquet file says that it has; 0 if it is damaged.
+
+    Examples:
+        >>> write_table(pd.DataFrame({"age": [30, 41]}), Path("ages.parquet"))
+        >>> parquet_rows(Path("ages.parquet"))
+        2
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise UserError(f"{path}: {NEEDS_PARQUET}") from None
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError):
+        return 0
+
+
 def parquet_batches(
     path: Path, rows: int, columns: Sequence[str] | None = None
 ) -> Iterator[pd.DataFrame]:
