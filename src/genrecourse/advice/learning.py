@@ -25,7 +25,7 @@ from genrecourse.model.classifier import Classifier
 from genrecourse.rules.policy import read_policy
 from genrecourse.table.large_tables import hold, is_long
 from genrecourse.table.schema import Schema, check_table
-from genrecourse.table.table_files import read_table
+from genrecourse.table.table_files import parquet_columns, read_table
 from genrecourse.table.text_files import path_of
 
 if TYPE_CHECKING:
@@ -144,11 +144,10 @@ def prepare(
         names = ("favourable", "schema", "immutable", "cost", "cutoff", "score_range")
         _refuse_stated(dict(zip(names, stated, strict=True)))
     given = Schema.load(schema) if isinstance(schema, str | os.PathLike) else schema
-    whole, long = _table(table, given, random_state)
     target = _target_name(target, known_policy)
+    whole, long = _table(table, given, [name for name in drop if name != target], random_state)
     y = outcomes(whole, target)
-    X = without_columns(whole, [*drop, target])
-    long = None if long is None else long.without(drop)
+    X = without_columns(whole, [target])
     found = known_policy.schema(X) if known_policy else given or Schema.infer(X)
     for name in immutable:
         found = found.with_feature(name, role="immutable")
@@ -185,16 +184,21 @@ def _refuse_stated(options: dict[str, Any]) -> None:
 
 
 def _table(
-    table: pd.DataFrame | str | os.PathLike[str], schema: Schema | None, seed: int
+    table: pd.DataFrame | str | os.PathLike[str],
+    schema: Schema | None,
+    drop: list[str],
+    seed: int,
 ) -> tuple[pd.DataFrame, HeldRows | None]:
     """Return the rows that are held; and if these are not all, how to read the others."""
     if isinstance(table, pd.DataFrame):
         check_table(table)
-        return table, None
+        return without_columns(table, drop), None
     path = path_of(table, "the table")
     if not is_long(path):
-        return read_table(path, schema), None
-    held = hold(path, seed)
+        return without_columns(read_table(path, schema), drop), None
+    # a column to drop, such as an id, may have too many values to be looked at
+    names = without_columns(pd.DataFrame(columns=parquet_columns(path)), drop).columns
+    held = hold(path, seed, columns=[str(name) for name in names])
     return held.table, None if held.is_whole else held
 
 

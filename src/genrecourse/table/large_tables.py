@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,6 @@ class HeldRows:
     def is_whole(self) -> bool:
         """Whether every row is held."""
         return len(self.rows) == self.seen
-
-    def without(self, names: Sequence[str]) -> HeldRows:
-        """Return the same rows without some columns."""
-        return replace(self, table=self.table.drop(columns=list(names)))
 
     def others(self) -> Iterator[tuple[pd.DataFrame, np.ndarray, np.ndarray]]:
         """Read the table again; yield its rows in parts, their keys, and which are not held.

@@ -127,6 +127,18 @@ def parquet_rows(path: Path) -> int:
         return 0
 
 
+def parquet_columns(source: Path) -> list[str]:
+    """Return the columns of a Parquet file, or of the first one in a folder.
+
+    Examples:
+        >>> write_table(pd.DataFrame({"age": [30], "debt": [9]}), Path("ages.parquet"))
+        >>> parquet_columns(Path("ages.parquet"))
+        ['age', 'debt']
+    """
+    first = parquet_files(source)[0]
+    return [str(name) for name in next(parquet_batches(first, 1), pd.DataFrame()).columns]
+
+
 def parquet_batches(
     path: Path, rows: int, columns: Sequence[str] | None = None
 ) -> Iterator[pd.DataFrame]:
