@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-from benchmarks import growth, serve_tables
+from benchmarks import fit_million, fit_together, growth, serve_tables
 from benchmarks import relation_tables as relations
 from benchmarks import sampling_tables as sampling
 from benchmarks.batch_million import many
@@ -199,7 +199,11 @@ def pages() -> dict[Path, str]:
             "plans": f"\n{relations.plans()}\n",
         },
         "docs/scale.md": {axis: f"\n{growth.table(axis)}\n" for axis in growth.AXES}
-        | {"many": f"\n{many()}\n"},
+        | {
+            "many": f"\n{many()}\n",
+            "million": f"\n{fit_million.table()}\n",
+            "together": f"\n{fit_together.table()}\n",
+        },
         "docs/serve.md": {
             "limits": f"\n{serve_tables.limits()}\n",
             "serve": f"\n{serve_tables.serve()}\n",

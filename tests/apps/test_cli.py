@@ -30,6 +30,7 @@ from genrecourse.advice.service import Service
 from genrecourse.apps import cli
 from genrecourse.methods.genre import Training
 from genrecourse.planning.plans import Change, Plan, Plans, Row
+from genrecourse.table import large_tables, witnesses
 from genrecourse.table.schema import Feature
 
 REPOSITORY = Path(__file__).parents[2]
@@ -102,6 +103,34 @@ def model(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path("model")
     shutil.copytree(kept, "model")
     return Path("model")
+
+
+# ---- a folder of Parquet --------------------------------------------------------------------
+
+
+def test_fit_takes_a_folder_of_parquet(model: Path) -> None:
+    Path("people").mkdir()
+    for i in range(4):
+        loans().iloc[100 * i : 100 * i + 100].to_parquet(f"people/{i}.parquet")
+    done = run("fit", "people", *FIT, "--immutable", "sex", "-o", "other")
+    assert done.exit_code == 0, (done.output, done.exception)
+    weights = "tensors.safetensors"
+    assert Path("other", weights).read_bytes() == Path(model, weights).read_bytes()
+
+
+def test_fit_says_how_many_rows_of_a_long_table_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    loans(500).to_parquet("people.parquet")
+    monkeypatch.setattr(large_tables, "MOST_HELD", 300)
+    monkeypatch.setattr(witnesses, "MOST_LEVELS", 100)  # of which the ids have more
+    done = run("fit", "people.parquet", *FIT, "-o", "long")
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert re.search(r"GenRe fitted on 500 rows, 3\d\d of them held, of which", done.output)
+    assert genrecourse.load("long").fit_report_["rows"]["found"] == 500
+    said = sentence(run("fit", "people.parquet", "--target", "verdict", "-o", "long"))
+    assert "'loan id' has more than 100 different values" in said
+    (*_, drop) = FIT
+    said = sentence(run("fit", "people.parquet", *FIT[:-1], f"{drop}x", "-o", "long"))
+    assert "no column ['appliedx'] (did you mean 'applied'?)" in said
 
 
 # ---- a letter -------------------------------------------------------------------------------

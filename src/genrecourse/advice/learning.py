@@ -23,13 +23,15 @@ from genrecourse.errors import UserError, did_you_mean, own_warnings
 from genrecourse.methods import METHODS
 from genrecourse.model.classifier import Classifier
 from genrecourse.rules.policy import read_policy
+from genrecourse.table.large_tables import hold, is_long
 from genrecourse.table.schema import Schema, check_table
-from genrecourse.table.table_files import read_table
+from genrecourse.table.table_files import parquet_columns, read_table
 from genrecourse.table.text_files import path_of
 
 if TYPE_CHECKING:
     from genrecourse.methods.base import Method
     from genrecourse.rules.policy import Policy
+    from genrecourse.table.large_tables import HeldRows
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Learned:
     """A fitted service, and what there is to say about the fit.
 
     n_rows, n_accepted: rows of the table, and those that the model accepts.
+    n_found: rows of a table that was too long to be held; `n_rows` of them are held.
     notes: the library's warnings during the fit.
     interrupted_at: the step whose weights were kept, if Ctrl-C ended the training; else None.
 
@@ -50,6 +53,7 @@ class Learned:
     service: Service
     n_rows: int
     n_accepted: int
+    n_found: int
     notes: tuple[str, ...] = ()
     interrupted_at: int | None = None
 
@@ -71,6 +75,7 @@ class LearningTask:
     y: pd.Series
     policy: Policy | None = None
     warnings: tuple[str, ...] = ()
+    long: HeldRows | None = None  # the table with its outcomes, if it is too long to be held
 
     def learn(self, *, progress: bool = False) -> Learned:
         """Return the fitted service. progress: show a bar, if the method has one."""
@@ -78,7 +83,10 @@ class LearningTask:
         if "progress" in method.get_params():
             method.set_params(progress=progress)
         with own_warnings() as notes:
-            method.fit(self.X, self.y)
+            if self.long is None:
+                method.fit(self.X, self.y)
+            else:
+                method.fit(self.long, str(self.y.name))
         method = method if self.policy is None else self.policy.applied_to(method)
         accepted = method.classifier_.accepts(self.X[method.schema_.columns])
         training = method.fit_report_.get("training", {})
@@ -87,6 +95,7 @@ class LearningTask:
             Service(method),
             len(self.X),
             int(accepted.sum()),
+            len(self.X) if self.long is None else self.long.seen,
             tuple(notes),
             training["best_step"] if interrupted else None,
         )
@@ -110,7 +119,8 @@ def prepare(
 ) -> LearningTask:
     """Return a checked task: a table, the outcomes in it, and a method that is not fitted yet.
 
-    table, schema, policy: objects, or files that hold them.
+    table, schema, policy: objects, or files that hold them. The table may be a folder of Parquet
+        files; of more than 200,000 rows in Parquet a part is held (see `hold`).
     target: the column with the outcome; None: the one that the policy names.
     favourable: one outcome or several, as values or as text; none: 1 of {0, 1}.
     immutable, drop: columns that nobody can change, and columns to leave out.
@@ -134,10 +144,10 @@ def prepare(
         names = ("favourable", "schema", "immutable", "cost", "cutoff", "score_range")
         _refuse_stated(dict(zip(names, stated, strict=True)))
     given = Schema.load(schema) if isinstance(schema, str | os.PathLike) else schema
-    whole = _table(table, given)
     target = _target_name(target, known_policy)
+    whole, long = _table(table, given, [name for name in drop if name != target], random_state)
     y = outcomes(whole, target)
-    X = without_columns(whole, [*drop, target])
+    X = without_columns(whole, [target])
     found = known_policy.schema(X) if known_policy else given or Schema.infer(X)
     for name in immutable:
         found = found.with_feature(name, role="immutable")
@@ -147,7 +157,7 @@ def prepare(
         warnings = known_policy.lint(X) if known_policy else found.lint(X)
     h = _classifier(classifier, favourable, cutoff, score_range, y, known_policy)
     unfitted = maker(h, found, random_state=random_state)
-    return LearningTask(unfitted, X, y, known_policy, tuple(warnings))
+    return LearningTask(unfitted, X, y, known_policy, tuple(warnings), long)
 
 
 # ---- the parts of a task ------------------------------------------------------------------------
@@ -173,11 +183,23 @@ def _refuse_stated(options: dict[str, Any]) -> None:
         raise UserError(f"with a policy, leave out {', '.join(twice)}: the policy states it")
 
 
-def _table(table: pd.DataFrame | str | os.PathLike[str], schema: Schema | None) -> pd.DataFrame:
+def _table(
+    table: pd.DataFrame | str | os.PathLike[str],
+    schema: Schema | None,
+    drop: list[str],
+    seed: int,
+) -> tuple[pd.DataFrame, HeldRows | None]:
+    """Return the rows that are held; and if these are not all, how to read the others."""
     if isinstance(table, pd.DataFrame):
         check_table(table)
-        return table
-    return read_table(path_of(table, "the table"), schema)
+        return without_columns(table, drop), None
+    path = path_of(table, "the table")
+    if not is_long(path):
+        return without_columns(read_table(path, schema), drop), None
+    # a column to drop, such as an id, may have too many values to be looked at
+    names = without_columns(pd.DataFrame(columns=parquet_columns(path)), drop).columns
+    held = hold(path, seed, columns=[str(name) for name in names])
+    return held.table, None if held.is_whole else held
 
 
 def _target_name(target: str | None, policy: Policy | None) -> str:

@@ -44,6 +44,7 @@ from genrecourse.model.settings import (
 )
 from genrecourse.model.threads import n_weights, seeded, torch_threads
 from genrecourse.model.training import TrainingPlan, train
+from genrecourse.rules.problem import MOST_CANDIDATES, MOST_SOURCES
 from genrecourse.trust.judge import CrossFittedJudge
 from genrecourse.trust.refine import refine
 from genrecourse.trust.verifier import Verifier
@@ -59,10 +60,8 @@ FEWEST_SOURCES = 10  # rejected rows below which there is nothing to learn
 FEWEST_HELD = 5  # of them that are held out, at least
 MANY = 0.5  # share of rejected rows without a target above which the warning says more
 MEASURED = 256  # sources by which the mass that a cap loses is measured
-MOST_SOURCES = 50_000  # rejected rows that are used at most
 # What bounds the time of a fit on a large table. Tables with fewer rows are used whole.
 MOST_JUDGED = 50_000  # rows that the judge, and the verifier, are fitted on at most
-MOST_CANDIDATES = 100_000  # accepted rows that D+ is taken from at most
 PAIRED = (
     250_000_000  # costs between sources and targets; more targets are paired with fewer sources
 )
@@ -328,11 +327,13 @@ def _accepted(
 ) -> tuple[float, np.ndarray]:
     """Return gamma, chosen if it is "auto", and the row numbers that D+ is taken from."""
     accepted = np.flatnonzero(rows.favourable & (rows.confidence > 0.5))
-    report["accepted"] = {"found": len(accepted)}
+    found = len(accepted) if rows.larger is None else rows.larger.accepted
     if len(accepted) > MOST_CANDIDATES:
         drawn = np.random.default_rng([settings.random_state, 5]).permutation(len(accepted))
         accepted = accepted[np.sort(drawn[:MOST_CANDIDATES])]
-    report["accepted"]["used"] = len(accepted)
+    report["accepted"] = {"found": found, "used": len(accepted)}
+    if found > len(accepted):  # each had the same chance, so this is the expected share of Q's mass
+        report["accepted"]["mass_lost"] = 1 - len(accepted) / found
     if settings.gamma == "auto":
         assert judge is not None
         gamma, tried = choose_gamma(
@@ -640,7 +641,7 @@ def make_density(
     is_number = np.array([not f.is_category for f in schema])
     bins = make_bins(targets.F[:, decoded], is_number[decoded], settings.n_bins, settings.bins)
     n_levels = [len(f.categories) for f in schema]
-    seen = torch.as_tensor(problem.protected.hide(rows.F))
+    seen = torch.as_tensor(problem.protected.hide(rows.even.F))
     knots = make_knots(seen, torch.as_tensor(is_number), n_levels)
     with seeded(settings.random_state):
         net = RecourseNet(
@@ -694,6 +695,7 @@ def train_density(
             held_out=held_out if len(held_pair[0]) else None,
             label="training GenRe",
             progress=settings.progress,
+            shared=True,
         )
     rate = report.steps * training.batch_size / max(report.seconds, 1e-9)
     return {**asdict(report), "pairs_per_second": rate}

@@ -32,6 +32,7 @@ class VerifiedMethod(Method):
     chosen: ClassVar[tuple[str, ...]] = ("gamma",)
     _keeps_outcomes = True
     _knows_roles = True
+    _takes_more = True
 
     retrieve: bool = True  # whether targets are given to people, so that a model file holds them
     n_bins: int

@@ -28,6 +28,7 @@ from genrecourse.errors import (
     stacklevel_of_caller,
 )
 from genrecourse.methods.fit_log import log_choices, log_rows
+from genrecourse.methods.other_rows import training_table, with_others
 from genrecourse.methods.params import check_params, pack_params, unpack_params
 from genrecourse.model import artifact
 from genrecourse.model.answers import answers_alike
@@ -60,9 +61,7 @@ from genrecourse.table.frames import (
     PANDAS,
     check_kind,
     in_place,
-    kind_of,
     like,
-    outcomes,
     to_pandas,
 )
 from genrecourse.table.noise import KeyedNoise
@@ -129,6 +128,9 @@ class Method(Plannable, BaseEstimator, ABC):
     # whether the method itself hides protected features and recomputes derived ones; any other
     # method is given rows in which protected features have the same value for everybody
     _knows_roles: ClassVar[bool] = False
+    # whether `_fit` wants more rejected and accepted rows of a table that is too long to be held,
+    # although all its rows together are then no even sample (see `TrainingRows.even`)
+    _takes_more: ClassVar[bool] = False
 
     safety: float = 0.5
     fitted_: bool = False  # False also after a fit that failed halfway
@@ -189,14 +191,18 @@ class Method(Plannable, BaseEstimator, ABC):
     # ---- the verbs -------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from a table. y: the outcomes in the data; None: h's own decisions are used.
+        """Learn from a table.
 
         X: a DataFrame of pandas or polars, a pyarrow Table, or an array whose columns are those of
-        the schema. From then on the classifier's model is shown tables of this kind.
+        the schema. From then on the classifier's model is shown tables of this kind. For a table of
+        any length a Parquet file, a folder of Parquet files, a list of batches, or a function that
+        returns an iterator of them (see `hold`).
+        y: the outcomes in the data, or the name of their column; None: h's own decisions are used.
         """
         self.fitted_, started = False, time.perf_counter()
         check_settings(self._where("fit"), self)
-        kind, X, y = kind_of(X), to_pandas(X, self.schema), outcomes(y)
+        outcome, seed = y if isinstance(y, str) else None, self.random_state
+        kind, X, y, held = training_table(X, y, self.schema, seed, self._where("fit"))
         schema = Schema.infer(X) if self.schema is None else self.schema.as_in(X)
         encoder = TableEncoder(schema).fit(X)
         X = X[schema.columns]
@@ -221,13 +227,18 @@ class Method(Plannable, BaseEstimator, ABC):
             warnings.warn(f"{self._where('fit')}: {warning}", stacklevel=2)
         F, confidence = encoder.features(X), self.classifier_.confidence(scores)
         rows = TrainingRows(encoder.from_features(F), F, favourable, confidence)
-        rows = rows_shown_to(self, rows)
-        log_rows(self, rows)
+        shown_rows = rows_shown_to(self, rows)
+        log_rows(self, shown_rows)
         self.planning_ = PlanningData.learn(
-            F, rows, self.problem_, self.random_state, has_outcomes=y is not None
+            F, shown_rows, self.problem_, self.random_state, has_outcomes=y is not None
         )
         self.planning_.keeps_rows = self._keeps_outcomes
-        self._fit(rows)
+        if held is not None and not held.is_whole and self._takes_more:
+            shown_rows = rows_shown_to(self, with_others(rows, held, outcome, self.problem_))
+        self._fit(shown_rows)
+        if held is not None and not held.is_whole:
+            read = {"rows": {"found": held.seen, "held": len(held.rows)}}
+            self.fit_report_ = {**self.fit_report_, **read}
         if self._keeps_outcomes and self.verifier_ is not None:  # then a loaded one can do it, too
             self.planning_.retrain(y, self.problem_, self.random_state)
             self.fit_report_ = {**self.fit_report_, "voters": self.planning_.voters}

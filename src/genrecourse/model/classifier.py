@@ -523,7 +523,8 @@ def fit_mlp(
     )
     batches = _epochs(len(Z), config.batch_size, seed)
     with torch_threads(config.batch_size * n_weights(model)):
-        train(model, loss, batches, plan, label="training the model", progress=progress)
+        name = "training the model"
+        train(model, loss, batches, plan, label=name, progress=progress, shared=True)
     return Classifier(model, favourable=favourable, cutoff=cutoff, encoder=encoder)
 
 

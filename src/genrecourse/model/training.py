@@ -17,6 +17,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from genrecourse.model.processes import as_in_first, backward_together, start_alike, together
 from genrecourse.model.progress import steps_bar
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ def train(
     held_out: Callable[[], float] | None = None,
     label: str = "training",
     progress: bool | None = False,
+    shared: bool = False,
 ) -> TrainingReport:
     """Minimise `loss` over `batches` and leave the best weights in `module`.
 
@@ -79,6 +81,9 @@ def train(
         held_out: returns the held-out loss; None: the running training loss is used instead.
         label: the text beside the progress bar.
         progress: whether to show a progress bar; None: where somebody watches.
+        shared: divide the rows of each batch among the processes of torch.distributed, if there are
+            several. A batch is then a tensor or a tuple of tensors, the loss a mean over its rows,
+            and every process must be given the same batches. Else each process trains alone.
 
     Examples:
         >>> from itertools import repeat
@@ -96,15 +101,19 @@ def train(
     running, since_best = 0.0, 0
     started = time.perf_counter()
     module.train()
+    shared = shared and together()[1] > 1
+    if shared:
+        start_alike(module)
     with steps_bar(label, plan.steps, progress) as tick:
         try:
             for step in range(1, plan.steps + 1):
-                value = _step(module, loss(next(batches)), optimizer, plan.clip)
+                value = _step(module, loss, next(batches), optimizer, plan.clip, shared)
                 scheduler.step()
                 report.steps = step
                 running += (value - running) / min(step, 50)
                 if plan.eval_every and (step % plan.eval_every == 0 or step == plan.steps):
                     judged = _evaluate(module, held_out) if held_out else running
+                    judged = as_in_first(judged) if shared else judged
                     report.curve.append((step, running, judged))
                     since_best += 1
                     if judged < report.best_loss:
@@ -115,6 +124,8 @@ def train(
                         break
                 tick(step, running)
         except KeyboardInterrupt:
+            if shared:  # the others would wait for this process
+                raise
             report.ended = "interrupted"
     if best is not None:
         module.load_state_dict(best)
@@ -126,14 +137,25 @@ def train(
 
 
 def _step(
-    module: nn.Module, value: Tensor, optimizer: torch.optim.Optimizer, clip: float | None
+    module: nn.Module,
+    loss: Callable[[Any], Tensor],
+    batch: Any,
+    optimizer: torch.optim.Optimizer,
+    clip: float | None,
+    shared: bool,
 ) -> float:
+    """Take one step and return the loss of the batch."""
     optimizer.zero_grad(set_to_none=True)
-    value.backward()
+    if shared:
+        value = backward_together(module, loss, batch)
+    else:
+        own = loss(batch)
+        own.backward()
+        value = float(own.detach())
     if clip is not None:
         nn.utils.clip_grad_norm_(module.parameters(), clip)
     optimizer.step()
-    return float(value.detach())
+    return value
 
 
 def _evaluate(module: nn.Module, held_out: Callable[[], float]) -> float:

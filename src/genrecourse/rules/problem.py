@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from genrecourse.table.schema import Schema
 
 
+# What a fit looks at, of a table of any length
+MOST_SOURCES = 50_000  # rejected rows that are used at most
+MOST_CANDIDATES = 100_000  # accepted rows that D+ is taken from at most
 REMEMBERED = 100_000  # scores of one request that are remembered, about
 
 # what h said in this request, by problem and row: a variable of its own in each thread
@@ -57,6 +60,20 @@ def asking_once() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
+class Larger:
+    """The table that training rows were drawn from, if it was too long to be held.
+
+    Rows after the first `even` ones are no even sample of it: they are rejected, or accepted with a
+    favourable outcome.
+    """
+
+    rows: int
+    rejected: int  # by h
+    accepted: int  # by h, with a favourable outcome
+    even: int  # of the training rows: the first so many are an even sample of the table
+
+
+@dataclass(frozen=True)
 class TrainingRows:
     """The training rows as numbers, with their outcomes.
 
@@ -70,13 +87,34 @@ class TrainingRows:
     F: Array  # (n, d)
     favourable: np.ndarray  # (n,) booleans: the outcome, or h's decision if no outcome was given
     confidence: Array  # (n,) h on the common scale, 0.5 at the cutoff
+    larger: Larger | None = None
+
+    @property
+    def even(self) -> TrainingRows:
+        """The rows that are an even sample of the table: all, unless it was too long."""
+        return self if self.larger is None else self.take(slice(self.larger.even))
 
     def some(self, most: int, seed: int) -> TrainingRows:
-        """Return at most so many of the rows, drawn by a seed, in their order."""
-        if len(self.Z) <= most:
-            return self
-        kept = np.sort(np.random.default_rng([seed, len(self.Z)]).permutation(len(self.Z))[:most])
-        return TrainingRows(*(part[kept] for part in vars(self).values()))
+        """Return at most so many of the even rows, drawn by a seed, in their order."""
+        n = len(self.Z) if self.larger is None else self.larger.even
+        if n <= most:
+            return self.even
+        return self.take(np.sort(np.random.default_rng([seed, n]).permutation(n)[:most]))
+
+    def take(self, rows: Any) -> TrainingRows:
+        """Return some rows, as NumPy selects them."""
+        return TrainingRows(*(part[rows] for part in self._parts))
+
+    def joined(self, others: list[TrainingRows], larger: Larger | None = None) -> TrainingRows:
+        """Return these rows and others after them."""
+        Z, F, favourable, confidence = map(
+            np.concatenate, zip(*(each._parts for each in (self, *others)), strict=True)
+        )
+        return TrainingRows(Z, F, favourable, confidence, larger)
+
+    @property
+    def _parts(self) -> tuple[np.ndarray, ...]:
+        return self.Z, self.F, self.favourable, self.confidence
 
 
 @dataclass(frozen=True, eq=False)

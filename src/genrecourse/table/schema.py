@@ -556,7 +556,7 @@ def check_table(X: pd.DataFrame, *, may_be_empty: bool = False) -> None:
 
 def _check_dtypes(X: pd.DataFrame) -> None:
     """Raise UserError if columns are neither numbers nor categories; all of them, in one go."""
-    odd = [name for name in X.columns if not (_is_number(X[name]) or _is_category(X[name]))]
+    odd = [name for name in X.columns if not (holds_numbers(X[name]) or holds_levels(X[name]))]
     if len(odd) == 1:
         raise UserError(
             f"column '{odd[0]}' has dtype {X[odd[0]].dtype}, which is neither a number nor a "
@@ -573,9 +573,8 @@ def _check_dtypes(X: pd.DataFrame) -> None:
 def _infer_feature(column: pd.Series) -> Feature:
     missing = bool(column.isna().any())
     name = str(column.name)
-    if _is_number(column):
+    if holds_numbers(column):
         values = column.dropna().to_numpy(dtype=np.float64)
-        single = getattr(column.dtype, "numpy_dtype", column.dtype) == np.float32
         if values.size == 0:
             raise UserError(f"column '{name}' is empty: every value is missing; drop it")
         check_finite(column)
@@ -583,7 +582,7 @@ def _infer_feature(column: pd.Series) -> Feature:
             "name": name,
             "kind": "number",
             "range": (float(values.min()), float(values.max())),
-            "decimals": _decimals(values, single=single),
+            "decimals": _decimals(values, single=in_single(column)),
             "missing": missing,
         }
         return validated(Feature, found, "schema")
@@ -603,14 +602,36 @@ def _infer_feature(column: pd.Series) -> Feature:
     )
 
 
-def _is_number(column: pd.Series) -> bool:
+def in_single(column: pd.Series) -> bool:
+    """Return whether a column of numbers is in single precision.
+
+    Examples:
+        >>> in_single(pd.Series([1.5], dtype="float32"))
+        True
+    """
+    return bool(getattr(column.dtype, "numpy_dtype", column.dtype) == np.float32)
+
+
+def holds_numbers(column: pd.Series) -> bool:
+    """Return whether the dtype of a column is one of numbers; truth values are none.
+
+    Examples:
+        >>> holds_numbers(pd.Series([1.5])), holds_numbers(pd.Series([True]))
+        (True, False)
+    """
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(dtype):
         return False
     return bool(pd.api.types.is_integer_dtype(dtype) or pd.api.types.is_float_dtype(dtype))
 
 
-def _is_category(column: pd.Series) -> bool:
+def holds_levels(column: pd.Series) -> bool:
+    """Return whether the dtype of a column is one that categories may have.
+
+    Examples:
+        >>> holds_levels(pd.Series(["low"])), holds_levels(pd.Series([1.5]))
+        (True, False)
+    """
     dtype = column.dtype
     return bool(
         isinstance(dtype, pd.CategoricalDtype)
@@ -689,12 +710,24 @@ def check_finite(column: pd.Series) -> None:
 
 def _decimals(values: np.ndarray, single: bool) -> int | None:
     """Return how many decimals every value needs; None if that is more than MAX_DECIMALS."""
-    tolerance = 1e-6 if single else 1e-12
     for decimals in range(MAX_DECIMALS + 1):
-        off = np.abs(np.round(values, decimals) - values)
-        if np.all(off <= tolerance * np.maximum(np.abs(values), 10.0**-decimals)):
+        if not lacks_decimals(values, decimals, single=single).any():
             return decimals
     return None
+
+
+def lacks_decimals(values: np.ndarray, decimals: int, *, single: bool) -> np.ndarray:
+    """Return (n,) booleans: the value cannot be written with so many decimals.
+
+    single: the values come from a column in single precision.
+
+    Examples:
+        >>> lacks_decimals(np.array([1.0, 1.25]), 1, single=False)
+        array([False,  True])
+    """
+    tolerance = 1e-6 if single else 1e-12
+    off = np.abs(np.round(values, decimals) - values)
+    return ~(off <= tolerance * np.maximum(np.abs(values), 10.0**-decimals))
 
 
 # ---- lint -----------------------------------------------------------------------------------

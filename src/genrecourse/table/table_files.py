@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,91 @@ def write_table(table: pd.DataFrame, path: Path, *, safe_cells: bool = False) ->
         write_whole(path, lambda temporary: write_csv(table, temporary, safe_cells=safe_cells))
     else:
         write_whole(path, lambda temporary: _parquet(table.to_parquet, temporary, index=False))
+
+
+def parquet_files(source: Path) -> list[Path]:
+    """Return a Parquet file as a list, or those in a folder and its folders, in order.
+
+    As other readers do, it leaves out what begins with a dot or an underscore.
+
+    Examples:
+        >>> write_table(pd.DataFrame({"age": [30]}), Path("ages.parquet"))
+        >>> parquet_files(Path("ages.parquet"))[0].name
+        'ages.parquet'
+    """
+    if not source.exists():
+        raise UserError(f"there is no file or folder {source}")
+    if source.is_file():
+        if source.suffix.lower() != ".parquet":
+            raise UserError(f"{source} is no .parquet file; read it with pandas first")
+        return [source]
+    inner = [path.relative_to(source) for path in source.rglob("*.parquet") if path.is_file()]
+    kept = [path for path in inner if not any(part[0] in "._" for part in path.parts)]
+    if not kept:
+        raise UserError(
+            f"the folder {source} holds no .parquet files; name a .csv or such a folder"
+        )
+    return [source / path for path in sorted(kept)]
+
+
+def parquet_rows(path: Path) -> int:
+    """Return how many rows a Parquet file says that it has; 0 if it is damaged.
+
+    Examples:
+        >>> write_table(pd.DataFrame({"age": [30, 41]}), Path("ages.parquet"))
+        >>> parquet_rows(Path("ages.parquet"))
+        2
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise UserError(f"{path}: {NEEDS_PARQUET}") from None
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError):
+        return 0
+
+
+def parquet_columns(source: Path) -> list[str]:
+    """Return the columns of a Parquet file, or of the first one in a folder.
+
+    Examples:
+        >>> write_table(pd.DataFrame({"age": [30], "debt": [9]}), Path("ages.parquet"))
+        >>> parquet_columns(Path("ages.parquet"))
+        ['age', 'debt']
+    """
+    first = parquet_files(source)[0]
+    return [str(name) for name in next(parquet_batches(first, 1), pd.DataFrame()).columns]
+
+
+def parquet_batches(
+    path: Path, rows: int, columns: Sequence[str] | None = None
+) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a Parquet file, so many at a time. columns: those to read; None: all.
+
+    Examples:
+        >>> write_table(pd.DataFrame({"age": [30, 41, 50]}), Path("ages.parquet"))
+        >>> [batch["age"].tolist() for batch in parquet_batches(Path("ages.parquet"), 2)]
+        [[30, 41], [50]]
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise UserError(f"{path}: {NEEDS_PARQUET}") from None
+    try:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            absent = [name for name in columns or () if name not in file.schema_arrow.names]
+            if absent:
+                raise UserError(
+                    f"{path} lacks the column(s) {absent}; it has {file.schema_arrow.names}"
+                )
+            wanted = None if columns is None else list(columns)
+            for batch in file.iter_batches(rows, columns=wanted):
+                yield pa.Table.from_batches([batch]).to_pandas()
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(f"cannot read {path} as a parquet table: {_one_line(error)}") from None
 
 
 def _one_line(error: Exception) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from genrecourse.errors import UserError, counted
+from genrecourse.table.table_files import parquet_files
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -134,14 +135,7 @@ def _files(source: Path) -> list[Path]:
         if source.suffix.lower() not in (".csv", ".parquet"):
             raise UserError(f"the name of the table {source} should end in .csv or .parquet")
         return [source]
-    inner = [path.relative_to(source) for path in source.rglob("*.parquet") if path.is_file()]
-    # as other readers do: what begins with a dot or an underscore is not part of the table
-    kept = [path for path in inner if not any(part[0] in "._" for part in path.parts)]
-    if not kept:
-        raise UserError(
-            f"the folder {source} holds no .parquet files; name a .csv or such a folder"
-        )
-    return [source / path for path in sorted(kept)]
+    return parquet_files(source)
 
 
 def _sha256(path: Path) -> str:

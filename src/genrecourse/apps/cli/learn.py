@@ -27,6 +27,7 @@ from genrecourse.apps.cli.options import (
 from genrecourse.errors import UserError, counted
 
 if TYPE_CHECKING:
+    from genrecourse.advice.learning import Learned
     from genrecourse.advice.summary import RulesSummary
 
 
@@ -191,33 +192,47 @@ def fit(
     Without --classifier, a model is learned from the outcomes. Ctrl-C during the training keeps
     the best weights so far. A policy states the roles of the features, the favourable outcome and
     the cutoff.
+
+    The table may be a folder of Parquet files with any number of rows. Under 'torchrun
+    --nproc-per-node=2 -m genrecourse fit ...' several processes train together.
     """
     from genrecourse.advice.outputs import check_model
 
     check_model(output, reads=[table, policy, schema_file])
     from genrecourse.advice.learning import prepare
+    from genrecourse.model.processes import joined_by_torchrun
 
-    task = prepare(
-        table,
-        target=target,
-        favourable=split(favourable),
-        schema=schema_file,
-        policy=policy,
-        immutable=split(immutable),
-        cost=cost,
-        drop=split(drop),
-        classifier=own_model(classifier),
-        cutoff=cutoff,
-        score_range=score_ends(score_range),
-        method=method,
-        random_state=seed,
-    )
-    print_warnings(task.warnings)
-    learned = task.learn(progress=err.is_terminal)
+    with joined_by_torchrun() as is_first:
+        task = prepare(
+            table,
+            target=target,
+            favourable=split(favourable),
+            schema=schema_file,
+            policy=policy,
+            immutable=split(immutable),
+            cost=cost,
+            drop=split(drop),
+            classifier=own_model(classifier),
+            cutoff=cutoff,
+            score_range=score_ends(score_range),
+            method=method,
+            random_state=seed,
+        )
+        if is_first:
+            print_warnings(task.warnings)
+        learned = task.learn(progress=err.is_terminal and is_first)
+        if is_first:
+            learned.service.save(output)
+            _print_learned(learned, output)
+
+
+def _print_learned(learned: Learned, output: Path) -> None:
     print_notes(learned.notes)
-    learned.service.save(output)
+    rows = f"{learned.n_rows:,} rows"
+    if learned.n_found > learned.n_rows:
+        rows = f"{learned.n_found:,} rows, {learned.n_rows:,} of them held"
     out.print(
-        f"{type(learned.service.method).__name__} fitted on {learned.n_rows:,} rows, of which its "
+        f"{type(learned.service.method).__name__} fitted on {rows}, of which its "
         f"model accepts {learned.n_accepted:,}; saved in {output}"
     )
     if learned.interrupted_at is not None:
