@@ -14,7 +14,7 @@ Each is a matplotlib figure: `pictures.before_after(plan).savefig("plan.png")`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,8 +23,6 @@ from genrecourse.reports import plots
 from genrecourse.reports.plots import Picture, Point
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from genrecourse.planning.plans import Plan, Plans
 
 WIDTH, TITLE = 6.6, 0.45  # inches
@@ -114,8 +112,8 @@ def cheaper_or_safer(plans: Mapping[float, Plans], setting: str = "safety") -> P
     if all(plan.retrained for each in shown.values() for plan in each):
         drawn["retrained models that accept"] = _curve(shown, setting, _votes)
 
-    def draw(points: Sequence[Point], what: str) -> Callable[[Axes], None]:
-        def on(ax: Axes) -> None:
+    def draw(points: Sequence[Point], what: str) -> Callable[[Any], None]:
+        def on(ax: Any) -> None:
             plots.curves(ax, {what: points})
             ax.margins(x=0.25, y=0.15)
             ax.set_xlabel(f"mean cost (less is easier), {_people(n)}")
@@ -177,5 +175,5 @@ def _check_plan(where: str, plan: Plan) -> None:
         )
 
 
-def _picture(title: str, draw: Callable[[Axes], None], height: float) -> Picture:
+def _picture(title: str, draw: Callable[[Any], None], height: float) -> Picture:
     return plots.panels({title: draw}, WIDTH, height + TITLE, columns=1)

@@ -114,13 +114,16 @@ CSS = """
 .genrecourse.genrecourse table { border-collapse: collapse; margin: .4em 0; border: 0;
   font-size: 13px; font-variant-numeric: tabular-nums; width: auto; display: table; }
 .genrecourse.genrecourse tr, .genrecourse.genrecourse thead { background: none; border: 0; }
-.genrecourse.genrecourse th, .genrecourse.genrecourse td { text-align: left; padding: 3px 18px 3px 0;
+.genrecourse.genrecourse th, .genrecourse.genrecourse td { text-align: left;
+  padding: 3px 18px 3px 0;
   border: 0; border-bottom: 1px solid rgba(128,128,128,.25); vertical-align: top; max-width: 26em;
   min-width: 5.5em; background: none; white-space: normal; color: inherit; }
 .genrecourse.genrecourse th { font-weight: 600; min-width: 11em; }
-.genrecourse.genrecourse thead th { font-size: 12px; font-weight: 400; opacity: .75; min-width: 5.5em; }
+.genrecourse.genrecourse thead th { font-size: 12px; font-weight: 400; opacity: .75;
+  min-width: 5.5em; }
 .genrecourse .gr-new { font-weight: 600; }
-.genrecourse .gr-track { position: relative; height: 14px; max-width: 24em; margin: .5em 8px .3em 6px; }
+.genrecourse .gr-track { position: relative; height: 14px; max-width: 24em;
+  margin: .5em 8px .3em 6px; }
 .genrecourse .gr-track * { position: absolute; box-sizing: border-box; }
 .genrecourse .gr-line { left: 0; right: 0; top: 5px; height: 4px; border-radius: 2px;
   background: rgba(128,128,128,.3); }
