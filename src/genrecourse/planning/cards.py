@@ -48,8 +48,10 @@ def plans_line(plans: Plans) -> str:
     '1 person: 1 already-accepted'
     """
     people = f"{len(plans):,} {'person' if len(plans) == 1 else 'people'}"
+    fragile = sum(plan.is_fragile for plan in plans)
+    notes = {"ok": f" ({fragile:,} fragile)"} if fragile else {}
     counts = Counter(plan.status for plan in plans).most_common()
-    statuses = ", ".join(f"{n:,} {status}" for status, n in counts)
+    statuses = ", ".join(f"{n:,} {status}{notes.get(status, '')}" for status, n in counts)
     return f"{people}: {statuses}" if statuses else people
 
 

@@ -108,21 +108,21 @@ def cheaper_or_safer(plans: Mapping[float, Plans], setting: str = "safety") -> P
     """
     shown = _plans_at_every(plans, setting)
     n = len(next(iter(shown.values())))
-    drawn = {"model's score": _curve(shown, setting, lambda plan: plan.score_after)}
+    drawn = {"model's score": _curve(shown, lambda plan: plan.score_after)}
     if all(plan.retrained for each in shown.values() for plan in each):
-        drawn["retrained models that accept"] = _curve(shown, setting, _votes)
+        drawn["retrained models that accept"] = _curve(shown, _votes)
 
     def draw(points: Sequence[Point], what: str) -> Callable[[Any], None]:
         def on(ax: Any) -> None:
-            plots.curves(ax, {what: points})
-            ax.margins(x=0.25, y=0.15)
-            ax.set_xlabel(f"mean cost (less is easier), {_people(n)}")
+            plots.curves(ax, {what: points}, below=True)
+            ax.margins(0.15)
+            ax.set_xlabel(f"mean cost of {_people(n)} (less is easier)\nbeside a point: {setting}")
             ax.set_ylabel(f"mean {what}" if what == "model's score" else f"share of {what}")
 
         return on
 
     draws = {f"Cost and {what}": draw(points, what) for what, points in drawn.items()}
-    return plots.panels(draws, 4.2, 3.2, columns=len(draws))
+    return plots.panels(draws, 4.2, 3.5, columns=len(draws))
 
 
 def _plans_at_every(plans: Mapping[float, Plans], setting: str) -> dict[float, list[Plan]]:
@@ -143,9 +143,7 @@ def _plans_at_every(plans: Mapping[float, Plans], setting: str) -> dict[float, l
     }
 
 
-def _curve(
-    plans: Mapping[float, list[Plan]], setting: str, y: Callable[[Plan], float | None]
-) -> list[Point]:
+def _curve(plans: Mapping[float, list[Plan]], y: Callable[[Plan], float | None]) -> list[Point]:
     def mean(values: Sequence[float | None]) -> float:
         return float(np.mean([np.nan if value is None else value for value in values]))
 
@@ -153,7 +151,7 @@ def _curve(
         Point(
             mean([plan.cost for plan in each]),
             mean([y(plan) for plan in each]),
-            note=f"{setting} {value:g}",
+            note=f"{value:g}",
         )
         for value, each in plans.items()
     ]

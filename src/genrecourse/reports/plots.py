@@ -456,8 +456,10 @@ class Point:
     note: str = ""
 
 
-def curves(ax: Axes, lines: Mapping[str, Sequence[Point]]) -> None:
+def curves(ax: Axes, lines: Mapping[str, Sequence[Point]], *, below: bool = False) -> None:
     """Draw a line through the points of each name, in their order; a single point is a marker.
+
+    below: write the notes below the points, beside a rising line.
 
     >>> lines = {"genre": [Point(0.2, 1.4), Point(0.5, 1.5, note="lam 5")]}
     >>> "lam 5" in svg(lambda ax: curves(ax, lines))
@@ -480,7 +482,7 @@ def curves(ax: Axes, lines: Mapping[str, Sequence[Point]]) -> None:
             ax.annotate(
                 p.note,
                 (p.x, p.y),
-                xytext=(4, 5),
+                xytext=(6, -11) if below else (4, 5),
                 textcoords="offset points",
                 size=7.5,
                 color=MUTED,
