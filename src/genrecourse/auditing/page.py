@@ -69,8 +69,27 @@ def audit_html(audit: Audit, title: str) -> str:
     return document(title, parts)
 
 
+def audit_picture(audit: Audit) -> plots.Picture:
+    """Return shares, cost and changes by group as a figure, which a notebook shows.
+
+    >>> import numpy as np, pandas as pd
+    >>> from genrecourse import NearestNeighbour, Schema, audit
+    >>> X = pd.DataFrame({"income": np.arange(80.0), "side": ["a", "b"] * 40})
+    >>> schema = Schema.infer(X[["income"]])
+    >>> method = NearestNeighbour(lambda X: X["income"].to_numpy() / 80, schema).fit(X[["income"]])
+    >>> len(audit_picture(audit(method, X, groups="side", n_boot=100)).axes)
+    4
+    """
+    draws = {
+        f"{audit.metric(name).title}\n(of {audit.metric(name).counted})": _drawing(audit, name)
+        for name in IMAGE
+        if name in audit.metrics
+    }
+    return plots.panels(draws, WIDTH, _height(audit) + 0.35)
+
+
 def write_image(audit: Audit, path: str | Path) -> None:
-    """Write shares, cost and changes by group as a PNG file.
+    """Write `audit_picture` as a PNG file.
 
     >>> import numpy as np, pandas as pd, tempfile
     >>> from genrecourse import NearestNeighbour, Schema, audit
@@ -82,12 +101,7 @@ def write_image(audit: Audit, path: str | Path) -> None:
     ...     Path(folder, "audit.png").exists()
     True
     """
-    draws = {
-        f"{audit.metric(name).title}\n(of {audit.metric(name).counted})": _drawing(audit, name)
-        for name in IMAGE
-        if name in audit.metrics
-    }
-    plots.save(plots.panels(draws, WIDTH, _height(audit) + 0.35), path_of(path, "the image"))
+    plots.save(audit_picture(audit), path_of(path, "the image"))
 
 
 # ---- the sections ---------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import pandas as pd
 
+from genrecourse.auditing.card import as_table, in_a_line
 from genrecourse.auditing.discretion import FEW, Hidden, find_hidden
 from genrecourse.auditing.groups import EVERYONE, Group, Where, check_groups, find_groups
 from genrecourse.auditing.measures import (
@@ -106,6 +107,8 @@ class Audit:
     ['everyone', 'side = a', 'side = b']
     >>> found.in_words(found.number("everyone", "changes"))
     '1.00 (1.00 to 1.00)'
+    >>> found
+    Audit(NearestNeighbour: 3 groups, 7 metrics; 0 of 6 comparisons show a difference)
     """
 
     numbers: tuple[Number, ...]
@@ -125,6 +128,12 @@ class Audit:
     least: int = LEAST
     n_boot: int = N_BOOT
     seed: int = 0
+
+    def __repr__(self) -> str:
+        return f"Audit({in_a_line(self)})"
+
+    def _repr_html_(self) -> str:
+        return as_table(self)
 
     # ---- lookup -------------------------------------------------------------------------------
 

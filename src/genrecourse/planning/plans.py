@@ -22,6 +22,7 @@ import pandas as pd
 from genrecourse.errors import NoSuchPlanError, UserError, shown
 from genrecourse.planning.asked import asked_to_change
 from genrecourse.planning.binomial import Share
+from genrecourse.planning.cards import plan_html, plan_line, plans_html, plans_line
 from genrecourse.planning.dice_format import dice_answers, dice_json, summary_importance
 from genrecourse.planning.effort import Effort, check_sort, order_of
 from genrecourse.planning.letter import LetterDetails, letter_about
@@ -305,6 +306,8 @@ class Plan:
     Ada: what would change the model's decision
       income: 20 → 30
       model's score 0.31 → 0.72 (favourable above 0.50), cost 0.40
+    >>> plan
+    Plan('Ada', ok: income 20 → 30; score 0.31 → 0.72)
     """
 
     person: Any  # the row's index label
@@ -619,8 +622,11 @@ class Plan:
         )
         return f'<table class="changes"><tbody>{rows}</tbody></table>'
 
+    def __repr__(self) -> str:
+        return f"Plan({plan_line(self)})"
+
     def _repr_html_(self) -> str:
-        return self.to_html()
+        return plan_html(self)
 
 
 def _in_order(plans: Sequence[Plan], by: str) -> list[Plan]:
@@ -652,6 +658,8 @@ class Plans(Sequence[Plan]):
     (1, 'Ada', 'already-accepted')
     >>> Plans.from_json(plans.to_json()) == plans
     True
+    >>> plans
+    Plans(1 person: 1 already-accepted)
     """
 
     plans: tuple[Plan, ...]
@@ -846,8 +854,11 @@ class Plans(Sequence[Plan]):
         note = [f"<p><small>{escape(note)}</small></p>" for note in self._note]
         return "".join([*(plan.to_html() for plan in self.plans), *note])
 
+    def __repr__(self) -> str:
+        return f"Plans({plans_line(self)})"
+
     def _repr_html_(self) -> str:
-        return self.to_html()
+        return plans_html(self, self._note)
 
 
 # ---- from JSON ------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ MOST_BARS = 12
 # Okabe & Ito's colours, which colour-blind people can distinguish; the markers differ as well.
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+DPI = 110  # of a picture in a notebook
 DRAWING = Lock()  # matplotlib's settings belong to the whole process
 
 
@@ -115,7 +117,8 @@ def before_after(ax: Axes, plan: Plan, score_range: tuple[float, float]) -> None
 
 def _change_track(ax: Axes, i: int, change: Change) -> None:
     feature = change.feature
-    before, after = (_cut(word, 16) for word in change.words)
+    room = round(3.7 * ax.figure.bbox.width / ax.figure.dpi)  # letters of a value
+    before, after = (_cut(word, room) for word in change.words)
     label = _cut(feature.label, 24)
     words = change.language("pictures.before_after", before=before, after=after)
     if feature.is_category:
@@ -193,6 +196,44 @@ def cost_against_likelihood(ax: Axes, draws: pd.DataFrame, plan: Plan) -> None:
     ax.set_ylabel(words("pictures.likelihood"))
     ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(-0.02, 1.0), borderaxespad=0.2)
     _plain_axes(ax)
+
+
+def what_changes(ax: Axes, plans: Sequence[Plan]) -> None:
+    """Draw a row for each feature and a column for each plan, with the new values.
+
+    >>> from genrecourse.table.schema import Feature
+    >>> income = Feature(name="income", kind="number", range=(0, 100))
+    >>> plan = Plan(1, "ok", 0.3, 0.5, (Change(income, 20, 60),), score_after=0.7, cost=0.4)
+    >>> ">60<" in svg(lambda ax: what_changes(ax, [plan]))
+    True
+    """
+    first = {change.feature.name: change for plan in reversed(plans) for change in plan.changes}
+    order = list(dict.fromkeys(c.feature.name for plan in plans for c in plan.changes))
+    for k, plan in enumerate(plans):
+        for change in plan.changes:
+            i = order.index(change.feature.name)
+            ax.barh(i, 0.92, left=k - 0.46, height=0.78, color=ACCEPTED)
+            new = "\n".join(wrap(change.words[1], 17, max_lines=2, placeholder="…"))
+            _write(ax, k, i, new, "white", ha="center", weight="bold", size=8.5)
+    rows = [
+        f"{_cut(first[name].feature.label, 30)}\nnow {_cut(first[name].words[0], 26)}"
+        for name in order
+    ]
+    ax.set_yticks(range(len(order)), rows, color=INK, parse_math=False)
+    ax.set_xticks(range(len(plans)), [_column(plan, k) for k, plan in enumerate(plans, start=1)])
+    ax.set_xlim(-0.5, len(plans) - 0.5)
+    ax.set_ylim(len(order) - 0.5, -0.5)
+    for k in range(len(order) - 1):
+        ax.axhline(k + 0.5, color=TRACK, lw=0.8)
+    ax.tick_params(length=0, labeltop=True, labelbottom=False)
+    for side in ax.spines.values():
+        side.set_visible(False)
+
+
+def _column(plan: Plan, number: int) -> str:
+    words = plan.language
+    cost = "" if plan.cost is None else words("plan.cost", cost=words.number(f"{plan.cost:.2f}"))
+    return f"plan {number}\n{cost}".strip()
 
 
 # ---- all people -----------------------------------------------------------------------------
@@ -325,9 +366,23 @@ def _ends_of(rows: Sequence[Span], is_share: bool) -> tuple[float, float]:
     return max(0.0, low - room) if low >= 0 else low - room, high + room
 
 
+class Picture(Figure):
+    """A matplotlib figure that a notebook shows by itself, also without pyplot.
+
+    >>> Picture(figsize=(1, 1))._repr_png_()[1:4]
+    b'PNG'
+    """
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        with DRAWING, without_warnings("Glyph .* missing from font"):
+            self.savefig(file, dpi=DPI, metadata={"Software": None}, facecolor="white")
+        return file.getvalue()
+
+
 def panels(
     draws: Mapping[str, Callable[[Axes], None]], width: float, height: float, columns: int = 2
-) -> Figure:
+) -> Picture:
     """Return a figure with several drawings, each with its title.
 
     >>> len(panels({"one": lambda ax: None, "two": lambda ax: None}, 3.0, 2.0).axes)
@@ -335,7 +390,7 @@ def panels(
     """
     rows = -(-len(draws) // columns)
     with rc_context({"text.parse_math": False, "font.size": 9}):
-        figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+        figure = Picture(figsize=(width * columns, height * rows), layout="constrained")
         for i, (title, draw) in enumerate(draws.items(), start=1):
             ax = figure.add_subplot(rows, columns, i)
             draw(ax)
@@ -401,8 +456,10 @@ class Point:
     note: str = ""
 
 
-def curves(ax: Axes, lines: Mapping[str, Sequence[Point]]) -> None:
+def curves(ax: Axes, lines: Mapping[str, Sequence[Point]], *, below: bool = False) -> None:
     """Draw a line through the points of each name, in their order; a single point is a marker.
+
+    below: write the notes below the points, beside a rising line.
 
     >>> lines = {"genre": [Point(0.2, 1.4), Point(0.5, 1.5, note="lam 5")]}
     >>> "lam 5" in svg(lambda ax: curves(ax, lines))
@@ -425,7 +482,7 @@ def curves(ax: Axes, lines: Mapping[str, Sequence[Point]]) -> None:
             ax.annotate(
                 p.note,
                 (p.x, p.y),
-                xytext=(4, 5),
+                xytext=(6, -11) if below else (4, 5),
                 textcoords="offset points",
                 size=7.5,
                 color=MUTED,

@@ -50,7 +50,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from genrecourse.errors import UserError, amount, did_you_mean
+from genrecourse.errors import UserError, amount, counted, did_you_mean
 from genrecourse.model.classifier import Classifier
 from genrecourse.rules.book import RuleBook
 from genrecourse.rules.effort import EffortPolicy, Efforts, check_effort, lint_effort
@@ -241,11 +241,23 @@ class Policy:
     ('repaid', 'yes')
     >>> policy.request["rules"].max_changes
     2
+    >>> policy
+    Policy('the policy': accepted above 0.5; 1 feature stated; rules: max_changes)
     """
 
     stated: PolicyTables
     name: str = "the policy"
     folder: Path = Path()
+
+    def __repr__(self) -> str:
+        stated, promise = self.stated, self.promise
+        parts = [f"accepted above {stated.decision.cutoff:g}"]
+        parts += [f"promise {promise:g}"] if promise is not None else []
+        parts += [f"{counted(len(stated.features), 'feature')} stated"]
+        rules = ", ".join(stated.rules.model_dump(exclude_defaults=True))
+        parts += [f"rules: {rules}"] if rules else []
+        parts += ["effort"] if stated.effort.changes else []
+        return f"Policy({self.name!r}: {'; '.join(parts)})"
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Policy:

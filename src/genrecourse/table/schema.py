@@ -22,6 +22,7 @@ from genrecourse.errors import UserError, amount, counted, did_you_mean, shown
 from genrecourse.table.formulas import Formula, parse_formula
 from genrecourse.table.frames import to_pandas
 from genrecourse.table.limits import DECIMALS
+from genrecourse.table.schema_view import as_table, in_a_line
 from genrecourse.table.text_files import (
     from_json,
     path_of,
@@ -60,6 +61,8 @@ class Feature(BaseModel):
         ('age', 1.0)
         >>> Feature(name="grade", kind="category", categories=("low", "high")).is_category
         True
+        >>> age
+        Feature(name='age', kind='number', decimals=0, unit='years', role='immutable')
     """
 
     # JSON has no infinity, so the open end of a range is written as the text "Infinity"
@@ -158,6 +161,11 @@ class Feature(BaseModel):
                     f"by {self.horizon:g}; choose another horizon, or set decimals"
                 )
         return ""
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        # only what is not the default
+        fields = type(self).model_fields
+        return [(n, v) for n, v in super().__repr_args__() if n and v != fields[n].default]
 
     @property
     def follows(self) -> bool:
@@ -300,6 +308,8 @@ class Schema(BaseModel):
         ((900.0, 1200.5), 1)
         >>> Schema.from_json(schema.to_json()) == schema
         True
+        >>> schema
+        Schema(3 features: 2 numbers, 1 category; 2 mutable, 1 immutable)
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -363,6 +373,14 @@ class Schema(BaseModel):
     def columns(self) -> list[str]:
         """The columns of the table: one for each feature, or several of 0 and 1."""
         return [column for feature in self.features for column in feature.stored_in]
+
+    def __repr__(self) -> str:
+        return f"Schema({in_a_line(self)})"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        return as_table(self)
 
     def __len__(self) -> int:
         return len(self.features)
