@@ -26,6 +26,7 @@ from genrecourse.advice.own_model import import_model
 from genrecourse.advice.service import AS_FITTED, Service
 from genrecourse.errors import UserError
 from genrecourse.model import artifact
+from genrecourse.table.csv_cells import text_levels
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,6 +124,11 @@ class BatchPlanner:
         return named if self.key is None or self.key in named else [*named, self.key]
 
     @property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """The levels of each column of texts: what a reader of a CSV has to know."""
+        return text_levels(self.service.schema)
+
+    @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of every answer; it depends on the model and on n alone."""
         import pyarrow as pa
@@ -195,7 +201,8 @@ class BatchPlanner:
         if isinstance(batch, pd.DataFrame):
             found = self.answers(batch).to_pandas(types_mapper=_pandas_type)
             return found.set_axis(batch.index)
-        return self.answers(batch.to_pandas(ignore_metadata=True))
+        # floats would not hold every whole number of a column with a gap, such as a long key
+        return self.answers(batch.to_pandas(ignore_metadata=True, integer_object_nulls=True))
 
     def answers(self, X: pd.DataFrame, unread: Mapping[int, str] | None = None) -> pa.Table:
         """Return one row for each row of X, in its order, as an Arrow table.
@@ -301,9 +308,7 @@ def steady_scores(problem: Problem, X: pd.DataFrame) -> list[float]:
     h, encoder = problem.classifier, problem.encoder
     if not h.reads(encoder):
         return [round(float(score), DECIMALS) for score in h.score(X)]
-    Z = encoder.encode(X)
-    like = X.iloc[:1]
-    alone = [h.score_encoded(Z[[i]], encoder, like)[0] for i in range(len(Z))]
+    alone = h.score_each(encoder.encode(X), encoder)
     return [round(float(score), DECIMALS) for score in alone]
 
 

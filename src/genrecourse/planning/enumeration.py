@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,7 +85,15 @@ def thin(values: np.ndarray, most: int) -> np.ndarray:
     """
     if len(values) <= most:
         return values
-    return values[np.linspace(0, len(values) - 1, most).round().astype(int)]
+    return values[_spread(len(values), most)]
+
+
+@lru_cache(maxsize=4_096)
+def _spread(n: int, most: int) -> np.ndarray:
+    """Return (most,) places among n, evenly spaced."""
+    places = np.linspace(0, n - 1, most).round().astype(int)
+    places.flags.writeable = False  # it is shared
+    return places
 
 
 # ---- the changes ----------------------------------------------------------------------------
@@ -231,8 +240,8 @@ class Enumeration:
         if len(people) == 0:
             return []
         mine = rules.take(people)
-        open_ = [self._open(mine, people, j).values for j in range(len(self.observed.values))]
-        singles = [self._few(single) for single in self._singles(people, open_)]
+        open_ = [self._few(mine, people, j) for j in range(len(self.observed.values))]
+        singles = list(self._singles(people, open_))
         sizes = [len(single) for single in singles]
         person = np.repeat(people, sizes)
         nothing = np.zeros((0, self.F.shape[1]))
@@ -246,11 +255,11 @@ class Enumeration:
         ]
         return self._accepted(rules, batch)
 
-    def _few(self, single: Moves) -> Moves:
-        """Return a few values of each feature that h reads."""
-        feature = single.feature[:, 0]
-        some = [thin(np.flatnonzero(feature == j), QUICK) for j in np.flatnonzero(~self.unread)]
-        return single.take(np.concatenate([np.zeros(0, dtype=int), *some]))
+    def _few(self, rules: RuleBook, people: np.ndarray, j: int) -> list[Array]:
+        """Return a few values of feature j for each person; none if h does not read it."""
+        if self.unread[j]:
+            return [np.zeros(0)] * len(people)
+        return [thin(values, QUICK) for values in self._open(rules, people, j).values]
 
     def may_change(self, rules: RuleBook, people: np.ndarray) -> np.ndarray:
         """Return (len(people),) booleans: the rules allow the person to change something."""
@@ -354,9 +363,10 @@ class Enumeration:
         if measure is not None:
             cost[ok] = measure(self.F[person[ok]], F_plus[ok])
         found = []
-        for each, start, stop in zip(batch, starts[:-1], starts[1:], strict=True):
-            moves = replace(each.moves, cost=cost[start:stop])
-            mine = moves.take(ok[(ok >= start) & (ok < stop)] - start)
+        ends = np.searchsorted(ok, starts)
+        for k, each in enumerate(batch):
+            moves = replace(each.moves, cost=cost[starts[k] : starts[k + 1]])
+            mine = moves.take(ok[ends[k] : ends[k + 1]] - starts[k])
             best = _cheapest_of_each_kind(mine)
             rows = best.rows(self.F[each.person])
             found.append(
