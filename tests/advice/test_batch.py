@@ -308,5 +308,8 @@ def test_a_key_is_the_same_text_in_every_dtype(model: Path, example: Example) ->
     for kind in ("int64", "float64", "Int64", "str"):
         found = planner(people.astype({"number": kind}))
         assert found["key"].tolist() == ["7", "8", "9"]
+    long = pa.array([2**62 + 1, None, 9], pa.int64())  # a float does not hold the first
+    table = pa.Table.from_pandas(people.drop(columns="number")).append_column("number", long)
+    assert planner(table)["key"].to_pylist() == [str(2**62 + 1), None, "9"]
     gap = planner(people.assign(number=[7.0, None, 9.0]))
     assert [None if pd.isna(key) else key for key in gap["key"]] == ["7", None, "9"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -114,3 +115,32 @@ def test_the_names_are_those_of_model_files() -> None:
     assert outputs.MODEL_FORMAT == FORMAT
     for name in (JSON_NAME, TENSORS_NAME):
         assert outputs.MODEL_FILES.fullmatch(name)
+
+
+def test_a_kill_while_a_folder_is_tried_leaves_nothing_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+
+    class Spy:
+        def __init__(self, **asked: object):
+            self.file = tempfile.TemporaryFile(**asked)  # type: ignore[call-overload]
+            seen.append(os.listdir(tmp_path))
+
+        def __enter__(self) -> None:
+            self.file.close()
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    if not hasattr(os, "O_TMPFILE"):
+        pytest.skip("this system has no files without a name")
+    monkeypatch.setattr(outputs, "TemporaryFile", Spy)
+    outputs.check_batch(tmp_path)
+    assert seen == [[]]
+
+
+def test_a_batch_of_more_than_a_million_parts_may_be_continued(tmp_path: Path) -> None:
+    for name in ("_manifest.json", "part-000007.parquet", "part-1000000.parquet"):
+        (tmp_path / name).touch()
+    outputs.check_batch(tmp_path)

@@ -341,7 +341,11 @@ class Enumeration:
             values = [theirs[place] for theirs in tried]
             feature = np.repeat(np.arange(len(values)), [len(v) for v in values])
             value = np.concatenate(values)
-            moves = Moves(np.c_[feature, feature], np.c_[value, value], np.zeros(len(value)))
+            moves = Moves(
+                np.stack((feature, feature), axis=1),
+                np.stack((value, value), axis=1),
+                np.zeros(len(value)),
+            )
             x, rows = self.F[person], moves.rows(self.F[person])
             price = self.cost(*(self.encoder.from_features(f) for f in (x[None], rows)))
             yield Moves(moves.feature, moves.value, np.asarray(price))
@@ -448,8 +452,8 @@ def _moves(
     a, b = a[use], b[use]
     first = single.take(alone)
     moves = Moves(
-        np.concatenate([first.feature, np.c_[feature[a], feature[b]]]),
-        np.concatenate([first.value, np.c_[value[a], value[b]]]),
+        np.concatenate([first.feature, np.stack((feature[a], feature[b]), axis=1)]),
+        np.concatenate([first.value, np.stack((value[a], value[b]), axis=1)]),
         np.concatenate([first.cost, cost[a] + cost[b]]),
     )
     return moves, min(most, int(sizes.max())) if len(single) else most, bool(sizes.max() <= most)
@@ -462,8 +466,8 @@ def _with_pairs_of_best(single: Moves, score: Array) -> Moves:
     best = order[np.unique(feature[order], return_index=True)[1]] if len(order) else order
     a, b = (best[side] for side in np.triu_indices(len(best), 1))
     return Moves(
-        np.concatenate([single.feature, np.c_[feature[a], feature[b]]]),
-        np.concatenate([single.value, np.c_[value[a], value[b]]]),
+        np.concatenate([single.feature, np.stack((feature[a], feature[b]), axis=1)]),
+        np.concatenate([single.value, np.stack((value[a], value[b]), axis=1)]),
         np.concatenate([single.cost, single.cost[a] + single.cost[b]]),
     )
 

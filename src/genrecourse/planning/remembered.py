@@ -20,7 +20,7 @@ def row_keys(person: np.ndarray, F: Array) -> list[RowKey]:
     True
     """
     data, width = F.tobytes(), F.itemsize * F.shape[1]
-    rows = (data[k : k + width] for k in range(0, len(data), width or 1))
+    rows = [data[k : k + width] for k in range(0, len(data), width or 1)]
     return list(zip(person.tolist(), rows, strict=True))
 
 
