@@ -379,6 +379,23 @@ def test_an_output_is_checked_only_if_it_is_whole_and_was_asked_for(
         verify(planner, source, out)
 
 
+def test_plans_within_a_limit_on_time_are_checked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    X = pd.DataFrame({"income": range(80), "age": [20, 30, 40, 50] * 20})
+    NearestNeighbour(None, Schema.infer(X)).fit(X, X["income"] >= 40).save("model")
+    X.head(50).to_csv("people.csv", index=False)
+    effort = "[effort.changes]\nincome = { up = { each = 1, months = 1 } }\n"
+    Path("policy.toml").write_text(f'[rules]\nmax_months = 20\nlock = ["age"]\n{effort}')
+    planner = BatchPlanner.of("model", policy="policy.toml")
+    run.run_batch(planner, "people.csv", "out", rows_per_part=ROWS)
+    assert answers_in(Path("out"))["status"].nunique() > 1
+    found = verify(planner, Path("people.csv"), Path("out"))
+    assert found.plans > 0
+    assert found.wrong == 0
+
+
 def test_a_part_under_the_name_of_another_is_made_again(
     planner: BatchPlanner, undisturbed: Path, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from genrecourse.apps.batch.inputs import open_input
 from genrecourse.apps.batch.output import check_parts, part_path, read_manifest
 from genrecourse.errors import UserError
 from genrecourse.evaluation.checks import broken_rules
-from genrecourse.rules.policy import rules_in_force
+from genrecourse.rules.policy import efforts_in_force, rules_in_force
 
 if TYPE_CHECKING:
     from genrecourse.advice.batch import BatchPlanner
@@ -114,5 +114,6 @@ def _verify_plans(
     people, changed = problem.read(before), problem.read(after)
     if rules is not None and hasattr(rules, "only"):
         rules = rules.only(before.index)
-    book = problem.compile(rules, people) or problem.rules
+    efforts = efforts_in_force(planner.service.policy, problem.encoder)
+    book = problem.compile(rules, people, efforts) or problem.rules
     found.add(row[~book.feasible(people.F, changed.F)], f"plan {i} breaks a rule of the request")
