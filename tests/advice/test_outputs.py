@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -122,20 +123,15 @@ def test_a_kill_while_a_folder_is_tried_leaves_nothing_in_it(
 ) -> None:
     seen: list[list[str]] = []
 
-    class Spy:
-        def __init__(self, **asked: object):
-            self.file = tempfile.TemporaryFile(**asked)  # type: ignore[call-overload]
-            seen.append(os.listdir(tmp_path))
-
-        def __enter__(self) -> None:
-            self.file.close()
-
-        def __exit__(self, *_: object) -> None:
-            pass
+    @contextmanager
+    def spied(folder: Path) -> Iterator[None]:
+        with tempfile.TemporaryFile(dir=folder):
+            seen.append(os.listdir(folder))
+            yield
 
     if not hasattr(os, "O_TMPFILE"):
         pytest.skip("this system has no files without a name")
-    monkeypatch.setattr(outputs, "TemporaryFile", Spy)
+    monkeypatch.setattr(outputs, "TemporaryFile", lambda dir: spied(dir))
     outputs.check_batch(tmp_path)
     assert seen == [[]]
 

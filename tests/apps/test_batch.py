@@ -375,7 +375,7 @@ def test_an_output_is_checked_only_if_it_is_whole_and_was_asked_for(
     out = tmp_path / "out"
     shutil.copytree(undisturbed, out)
     output.part_path(out, 1).unlink()
-    with pytest.raises(UserError, match="1 of .* parts are missing .*part-000001"):
+    with pytest.raises(UserError, match=r"1 of .* parts are missing .*part-000001"):
         verify(planner, source, out)
 
 

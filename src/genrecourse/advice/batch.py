@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from genrecourse.planning.plans import Plan, Plans
     from genrecourse.rules.problem import Problem
 
+AT_ONCE = 1_000  # people whose plans are made together: the memory does not grow with a batch
 DECIMALS = 6  # of a score: a model's own rounding differs by less from batch to batch
 PERSON = ("key", "status", "reason_code", "reason", "about_rules", "score_before", "cutoff")
 STATUSES = ("ok", "already-accepted", "no-plan", "unreadable", "failed")  # of a row
@@ -211,7 +212,16 @@ class BatchPlanner:
         """
         import pyarrow as pa
 
-        lines = self._lines(X, unread or {})
+        parts = [
+            self._answered(X.iloc[i : i + AT_ONCE], _shifted(unread or {}, i))
+            for i in range(0, max(len(X), 1), AT_ONCE)
+        ]
+        return parts[0] if len(parts) == 1 else pa.concat_tables(parts).combine_chunks()
+
+    def _answered(self, X: pd.DataFrame, unread: Mapping[int, str]) -> pa.Table:
+        import pyarrow as pa
+
+        lines = self._lines(X, unread)
         schema = self.schema
         columns = [
             pa.array([line.get(n) for line in lines], schema.field(n).type) for n in schema.names
@@ -265,6 +275,11 @@ class BatchPlanner:
         if self.key not in X.columns:
             raise UserError(f"there is no key column '{self.key}'; the table has {list(X.columns)}")
         return [None if pd.isna(cell) else _as_text(cell) for cell in X[self.key]]
+
+
+def _shifted(unread: Mapping[int, str], start: int) -> dict[int, str]:
+    """Return what could not be read of `AT_ONCE` rows from `start` on, by places among these."""
+    return {i - start: why for i, why in unread.items() if start <= i < start + AT_ONCE}
 
 
 def each_or_error(
