@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from genrecourse import NearestNeighbour, Schema, UserError
+from genrecourse.advice import batch
 from genrecourse.advice.batch import STATUSES, BatchPlanner, each_or_error
 from genrecourse.advice.cells import as_fitted, read_cells
 from genrecourse.advice.request import PlanRequest
@@ -88,6 +90,32 @@ def test_a_batch_may_be_cut_anywhere_and_in_any_order(
     found = pd.concat(parts[:-1]).loc[people.index]
     pd.testing.assert_frame_equal(found, answers, check_exact=True)
     pd.testing.assert_frame_equal(parts[-1], answers.head(1), check_exact=True)
+
+
+def test_a_large_batch_is_answered_a_few_people_at_a_time(
+    planner: BatchPlanner,
+    people: pd.DataFrame,
+    answers: pd.DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batch, "AT_ONCE", 7)
+    asked, method = [], type(planner.service.method)
+
+    def plans(self: Any, X: pd.DataFrame, **more: Any) -> Any:
+        asked.append(len(X))
+        return usual(self, X, **more)
+
+    usual = method.plans
+    monkeypatch.setattr(method, "plans", plans)
+    unread = {0: "a bad line", 20: "another one"}
+    found = planner.answers(people, unread).to_pandas()
+    assert max(asked) <= 7
+    assert found["reason"].iloc[[0, 20]].tolist() == list(unread.values())
+    whole = planner.answers(people).to_pandas()
+    rest = np.setdiff1d(np.arange(len(people)), list(unread))
+    pd.testing.assert_frame_equal(found.iloc[rest], whole.iloc[rest], check_exact=True)
+    pd.testing.assert_frame_equal(planner(people), answers, check_exact=True)
+    assert planner.answers(people.iloc[:0]).schema == planner.schema
 
 
 def as_text(people: pd.DataFrame) -> pd.DataFrame:
@@ -308,5 +336,8 @@ def test_a_key_is_the_same_text_in_every_dtype(model: Path, example: Example) ->
     for kind in ("int64", "float64", "Int64", "str"):
         found = planner(people.astype({"number": kind}))
         assert found["key"].tolist() == ["7", "8", "9"]
+    long = pa.array([2**62 + 1, None, 9], pa.int64())  # a float does not hold the first
+    table = pa.Table.from_pandas(people.drop(columns="number")).append_column("number", long)
+    assert planner(table)["key"].to_pylist() == [str(2**62 + 1), None, "9"]
     gap = planner(people.assign(number=[7.0, None, 9.0]))
     assert [None if pd.isna(key) else key for key in gap["key"]] == ["7", None, "9"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -114,3 +116,27 @@ def test_the_names_are_those_of_model_files() -> None:
     assert outputs.MODEL_FORMAT == FORMAT
     for name in (JSON_NAME, TENSORS_NAME):
         assert outputs.MODEL_FILES.fullmatch(name)
+
+
+def test_a_kill_while_a_folder_is_tried_leaves_nothing_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+
+    @contextmanager
+    def spied(folder: Path) -> Iterator[None]:
+        with tempfile.TemporaryFile(dir=folder):
+            seen.append(os.listdir(folder))
+            yield
+
+    if not hasattr(os, "O_TMPFILE"):
+        pytest.skip("this system has no files without a name")
+    monkeypatch.setattr(outputs, "TemporaryFile", lambda dir: spied(dir))
+    outputs.check_batch(tmp_path)
+    assert seen == [[]]
+
+
+def test_a_batch_of_more_than_a_million_parts_may_be_continued(tmp_path: Path) -> None:
+    for name in ("_manifest.json", "part-000007.parquet", "part-1000000.parquet"):
+        (tmp_path / name).touch()
+    outputs.check_batch(tmp_path)

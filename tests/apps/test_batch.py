@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import errno
+import fcntl
 import io
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -15,12 +18,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from genrecourse import UserError
+from genrecourse import NearestNeighbour, Schema, UserError
 from genrecourse.advice.batch import BatchPlanner
 from genrecourse.advice.request import PlanRequest
 from genrecourse.apps import cli
 from genrecourse.apps.batch import inputs, local, output, run
 from genrecourse.apps.batch.verify import verify
+from genrecourse.table.csv_cells import MISSING
+from genrecourse.table.table_files import write_table
 from tests.support.batches import (
     PEOPLE,
     answers_in,
@@ -163,7 +168,7 @@ def test_parts_of_a_csv_are_its_rows(
     expected = pd.read_csv(path, dtype=str, encoding="utf-8-sig", skip_blank_lines=False)
     for name in ("z", "x"):
         cells = [None if pd.isna(cell) else cell for cell in table[name]]
-        assert cells == [None if row in inputs.MISSING else row for row in dict_of(rows)[name]]
+        assert cells == [None if row in MISSING else row for row in dict_of(rows)[name]]
         same = [None if pd.isna(cell) else cell for cell in expected[name]]
         assert cells == same or "\r" in text.getvalue().replace("\r\n", "")
 
@@ -206,6 +211,73 @@ def test_parts_of_a_parquet_file_are_its_rows_in_any_order(
         assert X["a"].tolist() == X.index.tolist()
         assert X["a"].tolist() == list(range(part.first, part.first + part.rows))
     assert sum(part.rows for part in parts) == n
+
+
+def test_a_level_named_like_a_missing_value_is_read_from_every_kind_of_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    levels = ["NA", "None", "DE", "=x"]
+    X = pd.DataFrame({"income": range(80), "country": levels * 20})
+    NearestNeighbour(None, Schema.infer(X)).fit(X, X["income"] >= 40).save("model")
+    people = X.head(8).assign(id=range(8))
+    people.to_parquet("people.parquet")
+    write_table(people, Path("people.csv"))
+    write_table(people, Path("safe.csv"), safe_cells=True)
+    assert "'=x" in Path("safe.csv").read_text()
+    planner = BatchPlanner.of("model", PlanRequest(n=2), key="id")
+    run.run_batch(planner, "people.parquet", "0", rows_per_part=3)
+    expected = answers_in(Path("0"))
+    assert set(expected["status"]) == {"ok", "already-accepted"}
+    for name in ("people.csv", "safe.csv"):
+        run.run_batch(planner, name, name[:-4], rows_per_part=3)
+        pd.testing.assert_frame_equal(answers_in(Path(name[:-4])), expected, check_exact=True)
+        assert verify(planner, Path(name), Path(name[:-4])).wrong == 0
+
+
+def test_a_parquet_file_with_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    pq.write_table(table, tmp_path / "twice.parquet")
+    with pytest.raises(UserError, match="more than one column named \\['a'\\]"):
+        inputs.open_input(tmp_path / "twice.parquet", 10)
+
+
+def test_an_input_that_changes_while_it_is_read_is_noticed(
+    planner: BatchPlanner, tmp_path: Path
+) -> None:
+    for name in ("people.csv", "people.parquet"):
+        source, out = tmp_path / name, tmp_path / f"out-{name}"
+        shutil.copy(name, source)
+        half = people_of(name).iloc[: PEOPLE // 2]
+
+        def swap(source: Path = source, half: pd.DataFrame = half) -> None:
+            half.to_csv(source) if source.suffix == ".csv" else half.to_parquet(source)
+
+        def once(made: int, rows: int, swap: Callable[[], None] = swap) -> None:
+            if made == ROWS:
+                swap()
+
+        with pytest.raises(UserError, match=f"{name} has changed since it was read first"):
+            run.run_batch(planner, source, out, rows_per_part=ROWS, progress=once)
+        assert json.loads((out / "_manifest.json").read_text())["complete"] is False
+    # as many bytes and rows as before: only the time tells
+    source = tmp_path / "people.csv"
+    shutil.copy("people.csv", source)
+    text = source.read_text()
+
+    def late(made: int, rows: int) -> None:
+        if made == rows:
+            source.write_text(text.replace("0007", "0008"))
+
+    with pytest.raises(UserError, match="has changed since"):
+        run.run_batch(planner, source, tmp_path / "late", rows_per_part=ROWS, progress=late)
+
+
+def people_of(name: str) -> pd.DataFrame:
+    return pd.read_csv(name) if name.endswith(".csv") else pd.read_parquet(name)
 
 
 def test_a_line_that_is_no_row_is_named_and_the_rest_goes_on(
@@ -281,6 +353,57 @@ def test_two_runs_do_not_write_to_one_folder(planner: BatchPlanner, tmp_path: Pa
         pytest.raises(UserError, match="another run is writing"),
     ):
         run.run_batch(planner, "people.csv", tmp_path / "out", rows_per_part=ROWS)
+
+
+def test_a_file_system_without_locks_is_no_obstacle(
+    planner: BatchPlanner, undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(handle: int, how: int) -> None:
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    run.run_batch(planner, "people.csv", tmp_path / "out", rows_per_part=ROWS)
+    assert contents(tmp_path / "out") == contents(undisturbed)
+
+
+def test_an_output_is_checked_only_if_it_is_whole_and_was_asked_for(
+    planner: BatchPlanner, undisturbed: Path, tmp_path: Path
+) -> None:
+    source, other = Path("people.csv"), BatchPlanner.of("model", PlanRequest(n=1), key="id")
+    with pytest.raises(UserError, match="the answers to another request"):
+        verify(other, source, undisturbed)
+    out = tmp_path / "out"
+    shutil.copytree(undisturbed, out)
+    output.part_path(out, 1).unlink()
+    with pytest.raises(UserError, match=r"1 of .* parts are missing .*part-000001"):
+        verify(planner, source, out)
+
+
+def test_plans_within_a_limit_on_time_are_checked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    X = pd.DataFrame({"income": range(80), "age": [20, 30, 40, 50] * 20})
+    NearestNeighbour(None, Schema.infer(X)).fit(X, X["income"] >= 40).save("model")
+    X.head(50).to_csv("people.csv", index=False)
+    effort = "[effort.changes]\nincome = { up = { each = 1, months = 1 } }\n"
+    Path("policy.toml").write_text(f'[rules]\nmax_months = 20\nlock = ["age"]\n{effort}')
+    planner = BatchPlanner.of("model", policy="policy.toml")
+    run.run_batch(planner, "people.csv", "out", rows_per_part=ROWS)
+    assert answers_in(Path("out"))["status"].nunique() > 1
+    found = verify(planner, Path("people.csv"), Path("out"))
+    assert found.plans > 0
+    assert found.wrong == 0
+
+
+def test_a_part_under_the_name_of_another_is_made_again(
+    planner: BatchPlanner, undisturbed: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(undisturbed, out)
+    shutil.copy(output.part_path(out, 0), output.part_path(out, 1))
+    run.run_batch(planner, "people.csv", out, rows_per_part=ROWS)
+    assert contents(out) == contents(undisturbed)
 
 
 def test_a_broken_or_a_missing_part_is_made_again(

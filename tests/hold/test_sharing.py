@@ -404,6 +404,15 @@ def test_a_forked_process_answers_after_its_parent_has_used_every_thread() -> No
     assert done.returncode == 43
 
 
+def test_a_lock_is_free_also_if_a_thread_was_just_behind_acquire() -> None:
+    lock = Lock()
+    holder = threading.Thread(target=lock._lock.acquire)  # it has not said that it is the owner
+    holder.start()
+    holder.join()
+    lock.renew()
+    assert lock._lock.acquire(blocking=False)
+
+
 def put(method: Any, answers: Any) -> None:
     answers.put(as_bytes(method.recourse(PEOPLE.head(3))))
 

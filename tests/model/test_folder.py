@@ -105,6 +105,25 @@ def test_a_save_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.Monke
     models()["a"].save(tmp_path / "model")
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_process_that_was_forked_during_a_save_does_not_keep_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "PATIENCE", 0.05)
+    with files._alone(tmp_path):
+        child = os.fork()
+        if child == 0:
+            time.sleep(60)
+            os._exit(0)
+    try:
+        with files._alone(tmp_path):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
 def test_a_reader_begins_again_when_a_new_model_came(tmp_path: Path) -> None:
     path, tries = tmp_path / files.JSON_NAME, []
 

@@ -58,7 +58,13 @@ def test_all_ways_to_ask_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> 
     fitted = [DecisionTreeRegressor(random_state=i, max_features=1).fit(Z, y) for i in range(20)]
     forest = Trees.of(fitted, column=0)
     monkeypatch.setattr(module, "THREADS_FROM", 600 * 20 * forest.depth)
+    monkeypatch.setattr(module, "n_threads", lambda: 1)
+    with monkeypatch.context() as patch:  # a process with one thread starts no other
+        patch.setattr(module, "ThreadPoolExecutor", None)
+        alone = forest(Z)
+    monkeypatch.setattr(module, "n_threads", lambda: 2)
     in_threads = forest(Z)
+    np.testing.assert_array_equal(alone, in_threads)
     parts = [forest(Z[i : i + 7]) for i in range(0, len(Z), 7)]
     np.testing.assert_array_equal(np.concatenate(parts), in_threads)
     monkeypatch.setattr(module, "predict_stages", None)

@@ -26,6 +26,7 @@ from genrecourse.advice.own_model import import_model
 from genrecourse.advice.service import AS_FITTED, Service
 from genrecourse.errors import UserError
 from genrecourse.model import artifact
+from genrecourse.table.csv_cells import text_levels
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from genrecourse.planning.plans import Plan, Plans
     from genrecourse.rules.problem import Problem
 
+AT_ONCE = 1_000  # people whose plans are made together: the memory does not grow with a batch
 DECIMALS = 6  # of a score: a model's own rounding differs by less from batch to batch
 PERSON = ("key", "status", "reason_code", "reason", "about_rules", "score_before", "cutoff")
 STATUSES = ("ok", "already-accepted", "no-plan", "unreadable", "failed")  # of a row
@@ -123,6 +125,11 @@ class BatchPlanner:
         return named if self.key is None or self.key in named else [*named, self.key]
 
     @property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """The levels of each column of texts: what a reader of a CSV has to know."""
+        return text_levels(self.service.schema)
+
+    @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of every answer; it depends on the model and on n alone."""
         import pyarrow as pa
@@ -195,7 +202,8 @@ class BatchPlanner:
         if isinstance(batch, pd.DataFrame):
             found = self.answers(batch).to_pandas(types_mapper=_pandas_type)
             return found.set_axis(batch.index)
-        return self.answers(batch.to_pandas(ignore_metadata=True))
+        # floats would not hold every whole number of a column with a gap, such as a long key
+        return self.answers(batch.to_pandas(ignore_metadata=True, integer_object_nulls=True))
 
     def answers(self, X: pd.DataFrame, unread: Mapping[int, str] | None = None) -> pa.Table:
         """Return one row for each row of X, in its order, as an Arrow table.
@@ -204,7 +212,16 @@ class BatchPlanner:
         """
         import pyarrow as pa
 
-        lines = self._lines(X, unread or {})
+        parts = [
+            self._answered(X.iloc[i : i + AT_ONCE], _shifted(unread or {}, i))
+            for i in range(0, max(len(X), 1), AT_ONCE)
+        ]
+        return parts[0] if len(parts) == 1 else pa.concat_tables(parts).combine_chunks()
+
+    def _answered(self, X: pd.DataFrame, unread: Mapping[int, str]) -> pa.Table:
+        import pyarrow as pa
+
+        lines = self._lines(X, unread)
         schema = self.schema
         columns = [
             pa.array([line.get(n) for line in lines], schema.field(n).type) for n in schema.names
@@ -260,6 +277,11 @@ class BatchPlanner:
         return [None if pd.isna(cell) else _as_text(cell) for cell in X[self.key]]
 
 
+def _shifted(unread: Mapping[int, str], start: int) -> dict[int, str]:
+    """Return what could not be read of `AT_ONCE` rows from `start` on, by places among these."""
+    return {i - start: why for i, why in unread.items() if start <= i < start + AT_ONCE}
+
+
 def each_or_error(
     places: np.ndarray, act: Callable[[np.ndarray], Any]
 ) -> Iterator[tuple[np.ndarray, Any]]:
@@ -301,9 +323,7 @@ def steady_scores(problem: Problem, X: pd.DataFrame) -> list[float]:
     h, encoder = problem.classifier, problem.encoder
     if not h.reads(encoder):
         return [round(float(score), DECIMALS) for score in h.score(X)]
-    Z = encoder.encode(X)
-    like = X.iloc[:1]
-    alone = [h.score_encoded(Z[[i]], encoder, like)[0] for i in range(len(Z))]
+    alone = h.score_each(encoder.encode(X), encoder)
     return [round(float(score), DECIMALS) for score in alone]
 
 

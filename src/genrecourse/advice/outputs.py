@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from uuid import uuid4
+from tempfile import TemporaryFile
 
 from genrecourse.errors import UserError
 from genrecourse.table.text_files import NEEDS_PARQUET, from_json, path_of, read_text
@@ -25,7 +25,7 @@ TABLES = (".csv", ".parquet")
 MODEL_FORMAT = "genrecourse-model"  # `model.artifact.FORMAT`, whose import takes seconds
 # also what a save that was killed has left
 MODEL_FILES = re.compile(r"(model|tensors)(-[0-9a-f]{16})?\.(json|safetensors|part)")
-BATCH_FILES = re.compile(r"part-\d{6}\.parquet|_manifest\.json|\.part-.*")
+BATCH_FILES = re.compile(r"part-\d{6,}\.parquet|_manifest\.json|\.part-.*")
 SHOWN = 3  # entries of a folder that a message names
 
 
@@ -212,11 +212,9 @@ def _check_not_read(path: Path, reads: Iterable[Path | None]) -> None:
 
 def _try(path: Path, folder: Path) -> None:
     """Refuse a folder in which no file can be made; whoever is root may only seem to be allowed."""
-    trial = folder / f".{uuid4().hex[:12]}"
     try:
-        with open(trial, "xb"):
+        with TemporaryFile(dir=folder):  # Linux gives it no name, so a kill leaves nothing behind
             pass
-        trial.unlink()
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise UserError(

@@ -228,7 +228,7 @@ class Method(Plannable, BaseEstimator, ABC):
         F, confidence = encoder.features(X), self.classifier_.confidence(scores)
         rows = TrainingRows(encoder.from_features(F), F, favourable, confidence)
         shown_rows = rows_shown_to(self, rows)
-        log_rows(self, shown_rows)
+        log_rows(type(self).__name__, shown_rows, self.get_params(deep=False))
         self.planning_ = PlanningData.learn(
             F, shown_rows, self.problem_, self.random_state, has_outcomes=y is not None
         )
@@ -243,7 +243,8 @@ class Method(Plannable, BaseEstimator, ABC):
             self.planning_.retrain(y, self.problem_, self.random_state)
             self.fit_report_ = {**self.fit_report_, "voters": self.planning_.voters}
         self.fitted_ = True
-        log_choices(self, started)
+        chosen = {name: getattr(self, f"{name}_", None) for name in self.chosen}
+        log_choices(type(self).__name__, chosen, self.fit_report_, started)
         return self
 
     def recourse(

@@ -7,25 +7,24 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from genrecourse.errors import counted
 from genrecourse.methods.params import pack_params
 
 if TYPE_CHECKING:
-    from genrecourse.methods.base import Method, TrainingRows
+    from genrecourse.rules.problem import TrainingRows
 
 log = logging.getLogger(__name__)
 
 
-def log_rows(method: Method, rows: TrainingRows) -> None:
-    """Log how many rows a fit learns from, and the method's settings.
+def log_rows(name: str, rows: TrainingRows, params: Mapping[str, Any]) -> None:
+    """Log how many rows the method of this name learns from, and its settings.
 
     >>> from genrecourse.evaluation.example_tables import example_rows
-    >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> log_rows(NearestNeighbour(), example_rows()[1])  # nothing is printed
+    >>> log_rows("NearestNeighbour", example_rows()[1], {"gamma": 0.7})  # nothing is printed
     """
-    name = type(method).__name__
     log.info(
         "%s.fit: %s; the model accepts %s, and %s a favourable outcome",
         name,
@@ -33,19 +32,18 @@ def log_rows(method: Method, rows: TrainingRows) -> None:
         f"{int((rows.confidence > 0.5).sum()):,}",
         f"{int(rows.favourable.sum()):,} have",
     )
-    log.debug("%s.fit: settings: %s", name, pack_params(method.get_params(deep=False)))
+    log.debug("%s.fit: settings: %s", name, pack_params(params))
 
 
-def log_choices(method: Method, since: float) -> None:
+def log_choices(
+    name: str, chosen: Mapping[str, Any], report: Mapping[str, Any], since: float
+) -> None:
     """Log what a fit has chosen, how it went, and the seconds since `since`.
 
-    >>> from genrecourse.methods.nearest import NearestNeighbour
-    >>> log_choices(NearestNeighbour(), time.perf_counter())  # nothing is printed
+    >>> log_choices("GenRe", {"gamma": 0.7}, {}, time.perf_counter())  # nothing is printed
     """
-    name = type(method).__name__
-    found = {each: getattr(method, f"{each}_", None) for each in method.chosen}
-    for each, value in found.items():
+    for each, value in chosen.items():
         log.info("%s.fit: %s is %s", name, each, value)
-    for part, value in method.fit_report_.items():
+    for part, value in report.items():
         log.debug("%s.fit: report on %s: %s", name, part, value)
     log.info("%s.fit: done in %.1f seconds", name, time.perf_counter() - since)

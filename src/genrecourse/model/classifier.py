@@ -167,6 +167,13 @@ class Classifier:
             return np.concatenate([np.zeros(0), *scores])
         return self.score(encoder.table(Z, like))
 
+    def score_each(self, Z: Array, encoder: TableEncoder) -> Array:
+        """Return (n,) scores of rows of Z by a module that reads this encoder's Z, each row asked
+        about alone: its score then has the same bits, whatever rows stand beside it."""
+        with _asking(self.model, rows=1) as ask:
+            scores = [self._asked(ask, Z[[i]]) for i in range(len(Z))]
+        return np.concatenate([np.zeros(0), *scores])
+
     def score_rows(self, X: pd.DataFrame, Z: Array, encoder: TableEncoder) -> Array:
         """Return (n,) scores of rows that are known as a table and as Z, without converting X."""
         return self.score_encoded(Z, encoder, X) if self.reads(encoder) else self.score(X)
@@ -362,11 +369,18 @@ def _run_module(module: nn.Module, Z: Array) -> Any:
 
 
 def _output(module: nn.Module, Z: Array) -> Any:
+    with _asking(module, len(Z)) as ask:
+        return ask(Z)
+
+
+@contextmanager
+def _asking(module: nn.Module, rows: int) -> Iterator[Callable[[Array], Any]]:
+    """Give the function that asks a module about so many rows of Z at once."""
     numbers = (each.dtype for each in module.parameters() if each.dtype.is_floating_point)
     dtype = next(numbers, torch.float32)
-    threads = torch_threads(len(Z) * n_weights(module))
+    threads = torch_threads(rows * n_weights(module))
     with evaluating(module), torch.inference_mode(), threads:
-        return module(torch.tensor(Z, dtype=dtype))  # a copy: an array may be read-only
+        yield lambda Z: module(torch.tensor(Z, dtype=dtype))  # a copy: an array may be read-only
 
 
 def _labels(found: Any) -> list[Any] | None:

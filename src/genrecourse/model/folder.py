@@ -145,6 +145,10 @@ def _alone(folder: Path) -> Iterator[None]:
                 break
         yield
     finally:
+        with contextlib.suppress(
+            OSError
+        ):  # a process that was forked meanwhile has the handle, too
+            fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 

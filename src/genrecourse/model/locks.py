@@ -35,8 +35,11 @@ class Lock:
         self._lock.release()
 
     def renew(self) -> None:
-        """Free the lock, unless this thread holds it."""
-        if self._depth and self._owner != threading.get_ident():
+        """Free the lock, unless this thread holds it.
+
+        A lock whose depth is 0 may be closed: another thread may have been just behind `acquire`.
+        """
+        if not (self._depth and self._owner == threading.get_ident()):
             self._lock, self._depth = threading.RLock(), 0
 
 

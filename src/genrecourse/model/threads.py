@@ -35,6 +35,18 @@ def n_jobs(rows: int) -> int | None:
     return -1 if rows >= WORTHWHILE else None
 
 
+def n_threads() -> int:
+    """Return how many threads a question may use: as many as torch does.
+
+    A process that shares a machine with others, such as a worker of a batch, has set one.
+
+    Examples:
+        >>> n_threads() >= 1
+        True
+    """
+    return torch.get_num_threads()
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Let NumPy's products of matrices use one thread inside.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,7 +89,7 @@ class Shown:
         mine, theirs = self._numbers, other._numbers
         return bool((mine >= theirs).all() and (mine > theirs).any())
 
-    @property
+    @cached_property
     def _numbers(self) -> Array:
         counts = [share.k for share in self.shares if share is not None]
         # as plans show them: a difference that nobody sees does not count
@@ -163,14 +164,16 @@ class Chooser:
         person, first = person[holds], first[holds]
         worth = self._worth(person, F)
         sturdy = self.sturdy.voted(person, F)  # noise is for later: it asks h many times
+        order = np.argsort(person, kind="stable")
+        starts, stops = (np.searchsorted(person[order], people, side) for side in ("left", "right"))
         picked = {}
-        for i in people:
-            mine = np.flatnonzero(person == i)
+        for i, start, stop in zip(people, starts, stops, strict=True):
+            mine = order[start:stop]
             best = mine[sturdy[mine]] if sturdy[mine].any() else mine
             own = np.flatnonzero(first[best])
-            start = int(own[0]) if len(own) else None
-            order = pick_diverse(moved[best], worth[best], n + SPARE, start)
-            picked[int(i)] = [F[k] for k in best[order]]
+            own_first = int(own[0]) if len(own) else None
+            chosen = pick_diverse(moved[best], worth[best], n + SPARE, own_first)
+            picked[int(i)] = [F[k] for k in best[chosen]]
         return picked
 
     # ---- what is needed ------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,7 +85,15 @@ def thin(values: np.ndarray, most: int) -> np.ndarray:
     """
     if len(values) <= most:
         return values
-    return values[np.linspace(0, len(values) - 1, most).round().astype(int)]
+    return values[_spread(len(values), most)]
+
+
+@lru_cache(maxsize=4_096)
+def _spread(n: int, most: int) -> np.ndarray:
+    """Return (most,) places among n, evenly spaced."""
+    places = np.linspace(0, n - 1, most).round().astype(int)
+    places.flags.writeable = False  # it is shared
+    return places
 
 
 # ---- the changes ----------------------------------------------------------------------------
@@ -231,8 +240,8 @@ class Enumeration:
         if len(people) == 0:
             return []
         mine = rules.take(people)
-        open_ = [self._open(mine, people, j).values for j in range(len(self.observed.values))]
-        singles = [self._few(single) for single in self._singles(people, open_)]
+        open_ = [self._few(mine, people, j) for j in range(len(self.observed.values))]
+        singles = list(self._singles(people, open_))
         sizes = [len(single) for single in singles]
         person = np.repeat(people, sizes)
         nothing = np.zeros((0, self.F.shape[1]))
@@ -246,11 +255,11 @@ class Enumeration:
         ]
         return self._accepted(rules, batch)
 
-    def _few(self, single: Moves) -> Moves:
-        """Return a few values of each feature that h reads."""
-        feature = single.feature[:, 0]
-        some = [thin(np.flatnonzero(feature == j), QUICK) for j in np.flatnonzero(~self.unread)]
-        return single.take(np.concatenate([np.zeros(0, dtype=int), *some]))
+    def _few(self, rules: RuleBook, people: np.ndarray, j: int) -> list[Array]:
+        """Return a few values of feature j for each person; none if h does not read it."""
+        if self.unread[j]:
+            return [np.zeros(0)] * len(people)
+        return [thin(values, QUICK) for values in self._open(rules, people, j).values]
 
     def may_change(self, rules: RuleBook, people: np.ndarray) -> np.ndarray:
         """Return (len(people),) booleans: the rules allow the person to change something."""
@@ -332,7 +341,11 @@ class Enumeration:
             values = [theirs[place] for theirs in tried]
             feature = np.repeat(np.arange(len(values)), [len(v) for v in values])
             value = np.concatenate(values)
-            moves = Moves(np.c_[feature, feature], np.c_[value, value], np.zeros(len(value)))
+            moves = Moves(
+                np.stack((feature, feature), axis=1),
+                np.stack((value, value), axis=1),
+                np.zeros(len(value)),
+            )
             x, rows = self.F[person], moves.rows(self.F[person])
             price = self.cost(*(self.encoder.from_features(f) for f in (x[None], rows)))
             yield Moves(moves.feature, moves.value, np.asarray(price))
@@ -354,9 +367,10 @@ class Enumeration:
         if measure is not None:
             cost[ok] = measure(self.F[person[ok]], F_plus[ok])
         found = []
-        for each, start, stop in zip(batch, starts[:-1], starts[1:], strict=True):
-            moves = replace(each.moves, cost=cost[start:stop])
-            mine = moves.take(ok[(ok >= start) & (ok < stop)] - start)
+        ends = np.searchsorted(ok, starts)
+        for k, each in enumerate(batch):
+            moves = replace(each.moves, cost=cost[starts[k] : starts[k + 1]])
+            mine = moves.take(ok[ends[k] : ends[k + 1]] - starts[k])
             best = _cheapest_of_each_kind(mine)
             rows = best.rows(self.F[each.person])
             found.append(
@@ -438,8 +452,8 @@ def _moves(
     a, b = a[use], b[use]
     first = single.take(alone)
     moves = Moves(
-        np.concatenate([first.feature, np.c_[feature[a], feature[b]]]),
-        np.concatenate([first.value, np.c_[value[a], value[b]]]),
+        np.concatenate([first.feature, np.stack((feature[a], feature[b]), axis=1)]),
+        np.concatenate([first.value, np.stack((value[a], value[b]), axis=1)]),
         np.concatenate([first.cost, cost[a] + cost[b]]),
     )
     return moves, min(most, int(sizes.max())) if len(single) else most, bool(sizes.max() <= most)
@@ -452,8 +466,8 @@ def _with_pairs_of_best(single: Moves, score: Array) -> Moves:
     best = order[np.unique(feature[order], return_index=True)[1]] if len(order) else order
     a, b = (best[side] for side in np.triu_indices(len(best), 1))
     return Moves(
-        np.concatenate([single.feature, np.c_[feature[a], feature[b]]]),
-        np.concatenate([single.value, np.c_[value[a], value[b]]]),
+        np.concatenate([single.feature, np.stack((feature[a], feature[b]), axis=1)]),
+        np.concatenate([single.value, np.stack((value[a], value[b]), axis=1)]),
         np.concatenate([single.cost, single.cost[a] + single.cost[b]]),
     )
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from genrecourse.planning.cells import Cells
 from genrecourse.planning.choice import Chooser, Shown, Standard
 from genrecourse.planning.effort import Effort
 from genrecourse.planning.enumeration import Enumeration, EnumerationResult, ObservedValues
@@ -28,7 +29,6 @@ from genrecourse.planning.plans import (
     Plans,
     Row,
     Safety,
-    cell_value,
 )
 from genrecourse.planning.remembered import row_keys
 from genrecourse.table.encoding import TOLERANCE, Array, unchanged
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from genrecourse.rules.book import RuleBook
     from genrecourse.rules.problem import People
     from genrecourse.rules.relaxations import RelaxedRule
-    from genrecourse.table.schema import Feature
 
 WEIGHED = 16  # sets of features per person that `try_all` returns, the cheapest ones
 
@@ -73,6 +72,11 @@ class Checked:
     def table(self) -> pd.DataFrame:
         """All candidates in original units. Few are shown, so they are decoded when asked for."""
         return self.decode(np.arange(len(self.person)))
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The cells of `table`."""
+        return Cells(self.table)
 
     def of(self, i: int) -> np.ndarray:
         """Return the row numbers of the candidates of one person."""
@@ -123,6 +127,7 @@ class PlanChecker:
         self.h, self.encoder, self.cost = problem.classifier, problem.encoder, problem.cost
         self.follows = problem.rules.derived.mask
         self.trial = Enumeration(people, observed, unread)
+        self._before = Cells(people.X)
         self.rejected = np.flatnonzero(people.rejected)
         # the least cost of an accepted change of one or two features, as far as it is known
         self._least = np.full(len(self.X), np.inf)
@@ -301,20 +306,13 @@ class PlanChecker:
         return tuple(
             Change(
                 feature,
-                _cell(feature, self.X, i),
-                _cell(feature, checked.table, row),
+                self._before(feature, i),
+                checked.cells(feature, row),
                 words,
             )
             for j, feature in enumerate(self.encoder.schema)
             if which[j]
         )
-
-
-def _cell(feature: Feature, table: pd.DataFrame, row: int) -> Any:
-    """Return a feature's value in one row; a slice of the table would be much slower."""
-    if feature.one_hot:
-        return cell_value(feature.values(table.iloc[[row]]).iloc[0])
-    return cell_value(table[feature.name].iloc[row])
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,9 @@ def row_keys(person: np.ndarray, F: Array) -> list[RowKey]:
     >>> row_keys(np.array([3]), np.array([[0.5]])) == [(3, np.array([0.5]).tobytes())]
     True
     """
-    return [(int(i), row.tobytes()) for i, row in zip(person, F, strict=True)]
+    data, width = F.tobytes(), F.itemsize * F.shape[1]
+    rows = [data[k : k + width] for k in range(0, len(data), width or 1)]
+    return list(zip(person.tolist(), rows, strict=True))
 
 
 class Remembered:

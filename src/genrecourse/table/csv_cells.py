@@ -24,6 +24,7 @@ MISSING = (
     *("", "NaN", "NA", "N/A", "n/a", "nan", "null", "NULL", "None", "<NA>", "#N/A", "#N/A N/A"),
     *("#NA", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 )
+_MISSING = frozenset(MISSING)
 # a text that a spreadsheet may run, or one that was made safe; "-1" is no danger
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
@@ -101,7 +102,7 @@ def read_options(header: list[str], schema: Schema | None) -> dict[str, Any]:
     >>> options["dtype"], "NA" in options["na_values"]["pet"], "NA" in options["na_values"]["age"]
     ({'pet': <class 'str'>}, False, True)
     """
-    levels = {name: texts for name, texts in _levels(schema).items() if name in header}
+    levels = {name: texts for name, texts in text_levels(schema).items() if name in header}
     options = _DIGITS | {"dtype": dict.fromkeys(levels, str)}
     if any(set(texts) & set(MISSING) for texts in levels.values()):
         missing = {
@@ -117,7 +118,7 @@ def restored(table: pd.DataFrame, path: Path, schema: Schema | None) -> pd.DataF
     These are texts that `write_csv` made safe, and large whole numbers beside missing ones.
     """
     changed: dict[str, Any] = {}
-    for name, levels in _levels(schema).items():
+    for name, levels in text_levels(schema).items():
         if name in table and not set(table[name].dropna()) <= set(levels):
             changed[name] = table[name].map(lambda cell, known=levels: _unsafe(cell, known))
     large = [str(name) for name in table if _may_have_lost_digits(table[name])]
@@ -127,8 +128,24 @@ def restored(table: pd.DataFrame, path: Path, schema: Schema | None) -> pd.DataF
     return table.assign(**changed) if changed else table
 
 
-def _levels(schema: Schema | None) -> dict[str, tuple[str, ...]]:
-    """Return the levels of each column of a file whose cells are texts."""
+def read_cell(text: str, levels: Iterable[str] = ()) -> str | None:
+    """Return the text of a cell, without what made it safe; None if the cell is missing.
+
+    levels: of a column whose cells are texts.
+
+    >>> read_cell("NA"), read_cell("NA", ["NA", "cat"]), read_cell("'=x", ["=x"])
+    (None, 'NA', '=x')
+    """
+    return None if text in _MISSING and text not in levels else _unsafe(text, levels)
+
+
+def text_levels(schema: Schema | None) -> dict[str, tuple[str, ...]]:
+    """Return the levels of each column of a file whose cells are texts.
+
+    >>> from genrecourse import Schema
+    >>> text_levels(Schema.infer(pd.DataFrame({"pet": ["dog", "cat"]})))["pet"]
+    ('cat', 'dog')
+    """
     texts = {
         feature.name: tuple(map(str, feature.categories))
         for feature in schema or ()

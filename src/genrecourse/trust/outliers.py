@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.spatial import KDTree
 
-from genrecourse.model.threads import n_jobs
+from genrecourse.model.threads import WORTHWHILE, n_threads
 
 if TYPE_CHECKING:
     from genrecourse.table.encoding import Array
@@ -60,8 +60,9 @@ class Outliers:
 
     def _nearest(self, Z: Array, k: int) -> tuple[Array, np.ndarray]:
         """Return (n, k) the distances of the nearest rows, and their places."""
-        workers = n_jobs(len(self.rows)) if len(Z) >= THREADS_FROM else 1
-        distance, place = self._tree.query(Z, k=np.arange(1, k + 1), workers=workers or 1)
+        is_large = len(self.rows) >= WORTHWHILE and len(Z) >= THREADS_FROM
+        workers = n_threads() if is_large else 1
+        distance, place = self._tree.query(Z, k=np.arange(1, k + 1), workers=workers)
         return np.asarray(distance), np.asarray(place)
 
     def _others(self, rows: Array) -> tuple[Array, np.ndarray]:

@@ -6,7 +6,6 @@ that can be stored and checked, and that give exactly the same predictions after
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ except ImportError:  # pragma: no cover
     predict_stages = None
 
 from genrecourse.errors import UserError
+from genrecourse.model.threads import n_threads
 
 if TYPE_CHECKING:
     from genrecourse.table.encoding import Array
@@ -95,11 +95,12 @@ class Trees:
         The trees are added in their order, whoever asks them, so that the sum is the same.
         """
         steps = len(rows) * len(self.root) * self.depth
-        if steps < THREADS_FROM and predict_stages is not None:
+        threads = n_threads() if steps >= THREADS_FROM else 1
+        if threads == 1 and predict_stages is not None:
             total = np.zeros((len(rows), 1))
             predict_stages(np.array(self._filled, dtype=object)[:, None], rows, 1.0, total)
             return np.asarray(total[:, 0])
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             parts = pool.map(lambda each: each.tree_.predict(rows).reshape(-1), self._filled)
             return np.asarray(sum(parts, np.zeros(len(rows))))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,16 +17,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from genrecourse.errors import UserError, counted
+from genrecourse.table.csv_cells import read_cell
 from genrecourse.table.table_files import parquet_files
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-# how a CSV writes that a value is missing: what pandas.read_csv takes for it
-MISSING = {
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-}
 BLOCK = 1 << 20  # bytes that are read at once
 READ_ROWS = 1_000  # rows of a Parquet file that are read at once
 
@@ -60,6 +56,7 @@ class File:
     size: int
     sha256: str
     rows: int
+    changed: int = 0  # when, in nanoseconds; of this machine, so no fact of the input
 
 
 @dataclass(frozen=True)
@@ -82,21 +79,36 @@ class Input:
         files = [{name: getattr(file, name) for name in names} for file in self.files]
         return {"kind": self.kind, "rows": self.rows, "files": files}
 
-    def read(self, part: Part, columns: list[str]) -> tuple[pd.DataFrame, dict[int, str]]:
+    def read(
+        self, part: Part, columns: list[str], levels: Mapping[str, tuple[str, ...]] | None = None
+    ) -> tuple[pd.DataFrame, dict[int, str]]:
         """Return columns of the rows of a part, numbered as in the whole input, and what is wrong.
 
         The dict has a sentence for each place whose line cannot be read; its cells are missing.
+        levels: of columns of texts; in a CSV, a level "NA" is then not missing.
         """
         path = Path(self.files[part.file].path)
         index = pd.RangeIndex(part.first, part.first + part.rows)
         try:
             if self.kind == "parquet":
                 return _parquet_rows(path, part, columns).set_axis(index), {}
-            return _csv_rows(path, part, list(self.columns), columns, index)
+            cells, wrong = _csv_rows(path, part, list(self.columns), columns, levels or {})
+            return pd.DataFrame(cells, index=index, dtype=object), wrong
         except (OSError, ValueError) as error:
             if isinstance(error, UserError):
                 raise
             raise UserError(f"cannot read {path}: {' '.join(str(error).split())}") from None
+
+    def check_unchanged(self) -> None:
+        """Raise UserError if a file was changed after it was opened."""
+        for file in self.files:
+            path = Path(file.path)
+            if not path.exists() or path.stat().st_mtime_ns != file.changed:
+                raise _changed(path)
+
+
+def _changed(path: Path) -> UserError:
+    return UserError(f"{path} has changed since it was read first; start again, in a new folder")
 
 
 def open_input(source: Path, rows_per_part: int) -> Input:
@@ -112,8 +124,10 @@ def open_input(source: Path, rows_per_part: int) -> Input:
     columns: list[str] = []
     first = 0
     for path in paths:
+        about = path.stat()  # before it is read
         layout = _csv_layout if kind == "csv" else _parquet_layout
         names, ends, rows = layout(path, rows_per_part)
+        _check_header(path, names)
         if files and set(names) != set(columns):
             odd = sorted(set(names) ^ set(columns))
             raise UserError(f"{path} has other columns than {paths[0]}: {odd[:5]} are in one only")
@@ -122,7 +136,8 @@ def open_input(source: Path, rows_per_part: int) -> Input:
             parts.append(Part(len(parts), first, n, len(files), start, end))
             first += n
         name = path.relative_to(root).as_posix()
-        files.append(File(str(path.absolute()), name, path.stat().st_size, _sha256(path), rows))
+        where, sha256 = str(path.absolute()), _sha256(path)
+        files.append(File(where, name, about.st_size, sha256, rows, about.st_mtime_ns))
     if first == 0:
         raise UserError(f"{source} has no rows; give a table with at least one row")
     return Input(kind, tuple(files), tuple(columns), tuple(parts))
@@ -177,7 +192,6 @@ def _csv_layout(
         reader = csv.reader(lines)
         try:
             names = next(reader, [])
-            _check_header(path, names)
             start = lines.bytes
             for row in reader:
                 if row:  # csv gives an empty list for an empty line
@@ -204,8 +218,12 @@ def _check_header(path: Path, names: list[str]) -> None:
 
 
 def _csv_rows(
-    path: Path, part: Part, names: list[str], columns: list[str], index: pd.RangeIndex
-) -> tuple[pd.DataFrame, dict[int, str]]:
+    path: Path,
+    part: Part,
+    names: list[str],
+    columns: list[str],
+    levels: Mapping[str, tuple[str, ...]],
+) -> tuple[dict[str, list[str | None]], dict[int, str]]:
     with path.open("rb") as file:
         file.seek(part.start)
         data = file.read(part.end - part.start)
@@ -222,13 +240,13 @@ def _csv_rows(
         if row:
             rows.append((row + [""] * len(names))[: len(names)])
     if len(rows) != part.rows:
-        raise UserError(f"{path} has changed since it was read first; start again")
+        raise _changed(path)
     places = [names.index(name) for name in columns]
     cells = {
-        name: [None if row[j] in MISSING else row[j] for row in rows]
+        name: [read_cell(row[j], levels.get(name, ())) for row in rows]
         for name, j in zip(columns, places, strict=True)
     }
-    return pd.DataFrame(cells, index=index, dtype=object), wrong
+    return cells, wrong
 
 
 # ---- Parquet ------------------------------------------------------------------------------------
@@ -259,7 +277,7 @@ class _Cursor:
     def __init__(self, path: Path, columns: list[str]):
         import pyarrow.parquet as pq
 
-        self.what = (str(path), path.stat().st_mtime_ns, tuple(columns))
+        self.path, self.what = path, (str(path), path.stat().st_mtime_ns, tuple(columns))
         # without pre_buffer, a row group of any size is read a page at a time
         self.file: pq.ParquetFile = pq.ParquetFile(path, pre_buffer=False, buffer_size=BLOCK)
         self.columns, self.place = columns, 0
@@ -274,7 +292,11 @@ class _Cursor:
             self._go_to(start)
         found = []
         while self.place < end:
-            batch = self.rest if self.rest is not None and len(self.rest) else next(self.batches)  # type: ignore[arg-type]
+            batch = self.rest
+            if batch is None or len(batch) == 0:
+                batch = next(self.batches, None)  # type: ignore[arg-type]
+            if batch is None:
+                raise _changed(self.path)
             skipped = min(max(0, start - self.place), len(batch))
             taken = batch[skipped : skipped + end - max(start, self.place)]
             if len(taken):
@@ -307,4 +329,5 @@ def _parquet_rows(path: Path, part: Part, columns: list[str]) -> pd.DataFrame:
     except BaseException:
         _CURSOR.clear()
         raise
-    return found.to_pandas(ignore_metadata=True)
+    # floats would not hold every whole number of a column with a gap, such as a long key
+    return found.to_pandas(ignore_metadata=True, integer_object_nulls=True)

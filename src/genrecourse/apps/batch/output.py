@@ -11,6 +11,7 @@ how often the run was interrupted.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from collections import Counter
@@ -120,23 +121,31 @@ def is_done(folder: Path, part: Part) -> bool:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = part_path(folder, part.number)
     try:
-        return bool(pq.read_metadata(path).num_rows == part.rows)
+        found = pq.read_metadata(part_path(folder, part.number))
     except (OSError, pa.ArrowInvalid):
         return False
+    if found.num_rows != part.rows:
+        return False
+    numbers = found.row_group(0).column(0).statistics  # of the column `row`
+    return numbers is not None and bool(numbers.has_min_max) and numbers.min == part.first
 
 
-def finish(folder: Path, facts: dict[str, Any], parts: tuple[Part, ...]) -> dict[str, Any]:
-    """Write the manifest of a complete run, and remove what interrupted ones left; return it."""
-    import pyarrow.parquet as pq
-
+def check_parts(folder: Path, parts: tuple[Part, ...]) -> None:
+    """Raise UserError if the answers to a part are missing."""
     lacking = [part.number for part in parts if not is_done(folder, part)]
     if lacking:
         raise UserError(
             f"{len(lacking)} of {len(parts)} parts are missing in {folder} (first: "
             f"{part_path(folder, lacking[0]).name}); start the same command again"
         )
+
+
+def finish(folder: Path, facts: dict[str, Any], parts: tuple[Part, ...]) -> dict[str, Any]:
+    """Write the manifest of a complete run, and remove what interrupted ones left; return it."""
+    import pyarrow.parquet as pq
+
+    check_parts(folder, parts)
     counts: Counter[str] = Counter()
     plans = 0
     for part in parts:
@@ -173,7 +182,10 @@ def _sync(folder: Path) -> None:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Let one run at a time write to a folder. The lock ends with the process, however it ends."""
+    """Let one run at a time write to a folder. The lock ends with the process, however it ends.
+
+    Where there are no such locks (Windows, some network drives), start one run at a time.
+    """
     make_folder(folder)
     try:
         import fcntl
@@ -183,9 +195,21 @@ def alone_in(folder: Path) -> Iterator[None]:
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise UserError(f"another run is writing to {folder}; wait for it to end") from None
-    else:
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            os.close(handle)
+            raise UserError(f"another run is writing to {folder}; wait for it to end") from None
+        # this file system has no locks
+    try:
         yield
     finally:
-        os.close(handle)
+        _release(handle)
+
+
+def _release(handle: int) -> None:
+    """Free a lock, also if a process that was forked meanwhile still has the handle."""
+    import fcntl
+
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    os.close(handle)

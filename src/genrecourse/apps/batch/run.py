@@ -49,7 +49,7 @@ class Work:
         """Return the answers to a part; the column `row` counts the rows of the input from 0."""
         import pyarrow as pa
 
-        X, wrong = self.people.read(part, self.planner.columns)
+        X, wrong = self.people.read(part, self.planner.columns, self.planner.levels)
         table = self.planner.answers(X, wrong)
         return table.add_column(0, "row", pa.array(X.index, pa.int64()))
 
@@ -93,6 +93,7 @@ def run_batch(
             made += part.rows
             if progress is not None:
                 progress(made, rows)
+        people.check_unchanged()
         return output.finish(target, facts, people.parts)
 
 

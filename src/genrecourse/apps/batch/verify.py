@@ -7,6 +7,7 @@ library's own rule book; the rules of the request and of the policy by the rule 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,10 +18,10 @@ import pandas as pd
 
 from genrecourse.advice.cells import as_fitted, read_cells
 from genrecourse.apps.batch.inputs import open_input
-from genrecourse.apps.batch.output import part_path, read_manifest
+from genrecourse.apps.batch.output import check_parts, part_path, read_manifest
 from genrecourse.errors import UserError
 from genrecourse.evaluation.checks import broken_rules
-from genrecourse.rules.policy import rules_in_force
+from genrecourse.rules.policy import efforts_in_force, rules_in_force
 
 if TYPE_CHECKING:
     from genrecourse.advice.batch import BatchPlanner
@@ -55,6 +56,10 @@ def verify(planner: BatchPlanner, source: Path, folder: Path) -> Verified:
     found = Verified()
     if people.facts() != manifest["input"] or planner.model_hash != manifest["model"]:
         raise UserError(f"{folder} holds the answers to another input, or of another model")
+    asked = json.loads(json.dumps(planner.facts()))
+    if any(manifest.get(name) != asked[name] for name in asked):
+        raise UserError(f"{folder} holds the answers to another request; ask as it was made")
+    check_parts(folder, people.parts)
     for part in people.parts:
         _verify_part(planner, people, part, folder, found)
     return found
@@ -64,7 +69,7 @@ def _verify_part(
     planner: BatchPlanner, people: Input, part: Part, folder: Path, found: Verified
 ) -> None:
     answers = pd.read_parquet(part_path(folder, part.number))
-    X, _ = people.read(part, planner.columns)
+    X, _ = people.read(part, planner.columns, planner.levels)
     found.rows += len(answers)
     if answers["row"].tolist() != list(X.index):
         found.add([part.first], "the answers are not those to the rows of this part")
@@ -109,5 +114,6 @@ def _verify_plans(
     people, changed = problem.read(before), problem.read(after)
     if rules is not None and hasattr(rules, "only"):
         rules = rules.only(before.index)
-    book = problem.compile(rules, people) or problem.rules
+    efforts = efforts_in_force(planner.service.policy, problem.encoder)
+    book = problem.compile(rules, people, efforts) or problem.rules
     found.add(row[~book.feasible(people.F, changed.F)], f"plan {i} breaks a rule of the request")
