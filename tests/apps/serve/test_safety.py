@@ -104,6 +104,9 @@ def test_a_file_of_keys(tmp_path: Path) -> None:
         new_key("office", file)
     with pytest.raises(UserError, match="name of a key"):
         new_key("an office", file)
+    file.write_text(file.read_text().rstrip())  # an editor that ends no last line
+    other_key = new_key("other", file)
+    assert [Keys.read(file).holder_of(each) for each in (key, other_key)] == ["office", "other"]
     for text, said in (
         ("", "holds no keys"),
         ("# nobody\n", "holds no keys"),
