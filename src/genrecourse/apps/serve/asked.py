@@ -58,10 +58,10 @@ def _check_values(asked: dict[str, Any], most: int) -> None:
         left, found = [asked.get(field)], 0
         while left and found <= most:
             each = left.pop()
-            inner = each.values() if isinstance(each, dict) else each
-            if isinstance(each, dict | list):
-                left += inner
-                found += len(each)
+            inside = [*each.values()] if isinstance(each, dict) else each
+            if isinstance(inside, list):
+                left += inside
+                found += len(inside)
         if found > most:
             raise Refusal(422, f"{field} has more than {most:,} values", field=field,
                           do="state fewer, or divide the request")  # fmt: skip
