@@ -4,7 +4,9 @@
 
 The service runs in a process of its own, on a model of German credit. Every answer has to fit the
 description, in its status, its type and its JSON, and none may be a mistake of the service (5xx).
-Writes how many requests were sent, by address and status, to benchmarks/results/fuzz_api.json.
+The examples of the description come first. Writes how many requests were sent, by address and
+status, to benchmarks/results/fuzz_api.json. Fails if fewer than `--requests` were sent, or if an
+address of the description was left out.
 """
 
 from __future__ import annotations
@@ -53,6 +55,8 @@ def fuzz(url: str, wanted: int, seed: int) -> tuple[Counter[str], list[str]]:
     operations = [each.ok() for each in api.get_all_operations()]
     shares = _shares(operations, wanted)
     with requests.Session() as session:
+        for operation in operations:
+            _send_examples(url, session, operation, counts, wrong)
         for operation, mode, share in shares:
             _fuzz_one(url, session, operation, mode, share, seed, counts, wrong)
     return counts, wrong
@@ -82,6 +86,49 @@ def _shares(operations: list[Any], wanted: int) -> Iterator[tuple[Any, Generatio
             yield operation, mode, -(-wanted // (2 * len(with_body)))
 
 
+def left_out(url: str, counts: Counter[str]) -> list[str]:
+    """Return the addresses of the description that no counted request went to."""
+    paths = requests.get(f"{url}/openapi.json", timeout=60).json()["paths"]
+    described = {f"{verb.upper()} {path}" for path, verbs in paths.items() for verb in verbs}
+    return sorted(described - {name.rsplit(" ", 1)[0] for name in counts})
+
+
+def _send_examples(
+    url: str, session: requests.Session, operation: Any, counts: Counter[str], wrong: list[str]
+) -> None:
+    """Send each example of an address: its answer is a success, and fits the description."""
+    content = operation.definition.raw.get("requestBody", {}).get("content", {})
+    for says, example in content.get("application/json", {}).get("examples", {}).items():
+        case = operation.Case(
+            path_parameters={"name": NAME} if "{name}" in operation.path else {},
+            body=example["value"],
+            media_type="application/json",
+        )
+        response = _sent(url, session, operation, case, counts, wrong, f"example {says!r}")
+        if response.status_code != 200:
+            wrong.append(f"{operation.path} answers its example {says!r}: {response.text}"[:2_000])
+
+
+def _sent(
+    url: str,
+    session: requests.Session,
+    operation: Any,
+    case: Any,
+    counts: Counter[str],
+    wrong: list[str],
+    kind: str,
+) -> Any:
+    """Send one request, count it, note what is wrong with its answer, and return the answer."""
+    response = case.call(base_url=url, session=session, timeout=120)
+    counts[f"{operation.method.upper()} {operation.path} {response.status_code}"] += 1
+    try:
+        case.validate_response(response, checks=CHECKS)
+    except (Exception, BaseExceptionGroup) as error:  # all of them are reported
+        if len(wrong) < 50:
+            wrong.append(f"{operation.method} {operation.path} ({kind}): {error}"[:2_000])
+    return response
+
+
 def _fuzz_one(
     url: str,
     session: requests.Session,
@@ -101,14 +148,8 @@ def _fuzz_one(
         # a name that is made up gets 404 and no further: most requests have the right one
         if places and sent % 10:
             case.path_parameters = dict(places)
-        response = case.call(base_url=url, session=session, timeout=120)
+        _sent(url, session, operation, case, counts, wrong, mode.value)
         sent += 1
-        counts[f"{operation.method.upper()} {operation.path} {response.status_code}"] += 1
-        try:
-            case.validate_response(response, checks=CHECKS)
-        except (Exception, BaseExceptionGroup) as error:  # all of them are reported
-            if len(wrong) < 50:
-                wrong.append(f"{operation.method} {operation.path} ({mode.value}): {error}"[:2_000])
 
     try:
         strategy = operation.as_strategy(generation_mode=mode)
@@ -153,6 +194,7 @@ def main() -> None:
             found = pool.starmap(fuzz, shares)
         counts = sum((part for part, _ in found), Counter[str]())
         wrong = [each for _, part in found for each in part] + served.mistakes()
+        wrong += [f"{each}: no request" for each in left_out(served.url, counts)]
     by_status: Counter[str] = Counter()
     for name, count in counts.items():
         by_status[name.rsplit(" ", 1)[1]] += count
@@ -172,6 +214,8 @@ def main() -> None:
         print(each, file=sys.stderr)
     if wrong:
         raise SystemExit(1)
+    if written["requests"] < asked.requests:
+        raise SystemExit(f"{written['requests']} requests were sent, fewer than {asked.requests}")
 
 
 if __name__ == "__main__":

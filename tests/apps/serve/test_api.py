@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from typing import Any
 
@@ -277,6 +279,38 @@ def test_a_client_that_left_is_not_computed_for(
     assert computed == [0, 2]  # the worker's other work and the decision; no 7
 
 
+def test_those_who_left_take_no_place_in_the_queue(service: Service, people: list[Person]) -> None:
+    body = {"people": people[:1]}
+
+    async def ask_and_leave(url: str) -> None:
+        async with httpx.AsyncClient(base_url=url) as client:
+            asked = [client.post("/api/v1/plans", json=body, timeout=0.5) for _ in range(2)]
+            assert {
+                type(each) for each in await asyncio.gather(*asked, return_exceptions=True)
+            } == {httpx.ReadTimeout}
+
+    with Served(service, Settings(port=0, waiting=2)) as served, ThreadPoolExecutor(1) as pool:
+        with _kept_waiting(served):
+            run_apart(ask_and_leave(served.url))
+            wait_for(lambda: all(each.is_given_up for each in served.desk._queue))
+            assert served.desk.n_waiting == 2
+            late = pool.submit(httpx.post, f"{served.url}/api/v1/plans", json=body, timeout=60)
+            wait_for(lambda: late.done() or served.desk.n_waiting == 1)
+        assert late.result().status_code == 200
+
+
+def test_a_question_that_breaks_the_method_breaks_no_other() -> None:
+    from genrecourse.apps.serve.desk import Waiting, _answer
+
+    def answer(questions: Sequence[Any]) -> list[Any]:
+        return [1 / each for each in questions]
+
+    batch = [Waiting("same", each, answer, 1) for each in (1, 0, 2)]
+    _answer(batch)
+    assert [each.done.exception() is None for each in batch] == [True, False, True]
+    assert (batch[0].done.result(), batch[2].done.result()) == (1, 0.5)
+
+
 # ---- mistakes -------------------------------------------------------------------------------
 
 BIG = "9" * 5_000
@@ -309,6 +343,38 @@ def test_bodies_that_cannot_be_read(client: httpx.Client, kind: str) -> None:
     error = error_of(client.post("/api/v1/plans", content=body, headers=headers), 422)
     assert error["field"] == field
     assert said in error["message"]
+
+
+def test_a_body_of_a_million_mistakes_costs_no_more_than_one() -> None:
+    """The time of reading is not measured: what would make it long is."""
+    from pydantic import BaseModel, ValidationError
+
+    from genrecourse.apps.serve.messages import InferBody, PeopleBody, RecheckBody
+    from genrecourse.apps.serve.strict_json import MARKS
+
+    many = [""] * 10_000
+    tensor = {"name": "age", "shape": many, "datatype": "INT64", "data": [1]}
+    fields = dict.fromkeys(map(str, range(10_000)), 1)
+    wrong: list[tuple[type[BaseModel], dict[str, Any], int]] = [
+        (PeopleBody, {"people": many}, 1),
+        (RecheckBody, {"plans": many}, 1),
+        (InferBody, {"inputs": many}, 1),
+        (InferBody, {"inputs": [tensor]}, 1),
+        (PeopleBody, {"people": [{}], **fields}, 101),
+    ]
+    for kind, body, most in wrong:
+        with pytest.raises(ValidationError) as found:
+            kind.model_validate(body)
+        assert 0 < found.value.error_count() <= most
+    endless = '"' + '\\"' * 10_000  # a text that does not end is read once
+    assert [each.span() for each in MARKS.finditer(endless)] == [(0, len(endless))]
+
+
+def test_rules_of_too_many_values(client: httpx.Client, people: list[Person]) -> None:
+    many = ["age"] * 50_001
+    for asked in ({"rules": {"lock": many}}, {"options": {"n_draws": many}}):
+        error = error_of(client.post("/api/v1/plans", json={"people": people[:1], **asked}), 422)
+        assert (error["field"], "50,000" in error["wrong"]) == (next(iter(asked)), True)
 
 
 CELLS: dict[str, tuple[Any, Any]] = {
@@ -396,6 +462,8 @@ def test_addresses_and_verbs_that_do_not_exist(client: httpx.Client) -> None:
     answer = client.get("/api/v1/plans")
     error_of(answer, 405)
     assert answer.headers["allow"] == "POST"
+    for verb in ("DELETE", "PUT"):
+        assert error_of(client.request(verb, "/api/v1/plans"), 405)["do"] != ""
 
 
 # ---- what platforms speak -----------------------------------------------------------------------

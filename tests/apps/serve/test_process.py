@@ -11,8 +11,8 @@ from typing import Any
 
 import httpx
 
-from genrecourse.advice.record.check import CHAIN
-from genrecourse.advice.record.replay import replay
+from genrecourse.advice.record.check import CHAIN, check
+from genrecourse.advice.record.replay import entry, replay
 from genrecourse.advice.service import Service
 from tests.apps.serve.serving import PATIENCE, command, wait_for
 
@@ -59,14 +59,23 @@ def test_every_answer_is_in_the_record_and_can_be_computed_again(
     with command(*words, cwd=tmp_path) as (process, url):
         body = {"people": people[:2], "n": 2, "rules": {"lock": ["duration"]}}
         with httpx.Client(base_url=url, timeout=PATIENCE) as client:
-            ids = {
-                client.post(f"/api/v1/{verb}", json=asked).headers["x-request-id"]
+            given = [
+                client.post(f"/api/v1/{verb}", json=asked)
                 for verb, asked in (("plans", body), ("decision", {"people": people[:2]}))
-            }
+            ]
+            given.append(client.post("/api/v1/reasons", json={"people": people[:1]}))
+            given.append(client.post("/api/v1/recheck", json={"plans": given[0].json()["plans"]}))
+            assert [each.status_code for each in given] == [200] * 4
+            ids = [each.headers["x-request-id"] for each in given]
+            rechecked = given[-1].json()["plans"]
         process.send_signal(signal.SIGKILL)
         process.wait(PATIENCE)
     chain = (tmp_path / "record" / CHAIN).read_text()
     assert all(each in chain for each in ids)
+    check(tmp_path / "record")
+    line, held = entry(tmp_path / "record", 3)
+    assert line["verb"] == "recheck"
+    assert [each["values"]["output"] for each in held] == rechecked != []
     for number in (0, 1):
         again = replay(tmp_path / "record", number, service, model_folder)
         assert again.is_same, str(again)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import logging
@@ -19,7 +20,7 @@ from genrecourse.apps.cli import app
 from genrecourse.apps.serve.keys import Keys, new_key
 from genrecourse.apps.serve.settings import Settings
 from genrecourse.errors import UserError
-from tests.apps.serve.serving import Served, raw
+from tests.apps.serve.serving import PATIENCE, Served, raw
 from tests.apps.serve.test_api import error_of
 
 Person = dict[str, Any]
@@ -103,6 +104,9 @@ def test_a_file_of_keys(tmp_path: Path) -> None:
         new_key("office", file)
     with pytest.raises(UserError, match="name of a key"):
         new_key("an office", file)
+    file.write_text(file.read_text().rstrip())  # an editor that ends no last line
+    other_key = new_key("other", file)
+    assert [Keys.read(file).holder_of(each) for each in (key, other_key)] == ["office", "other"]
     for text, said in (
         ("", "holds no keys"),
         ("# nobody\n", "holds no keys"),
@@ -230,7 +234,39 @@ def test_the_log_has_no_value_of_a_person(
     assert "987654" not in text
 
 
+def test_the_log_has_no_address_of_a_person(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_to_all = Settings(port=0, host="0.0.0.0", rate=0.001, burst=1)  # as with --insecure
+    with Served(service, open_to_all) as served, caplog.at_level(logging.INFO):
+        statuses = [httpx.get(f"{served.url}/v2").status_code for _ in range(2)]
+    assert statuses == [200, 429]  # the address has a rate
+    lines = [each.getMessage() for each in caplog.records if each.name == "genrecourse.serve"]
+    assert len(lines) == 2
+    assert "127.0.0.1" not in "".join(lines)
+
+
 # ---- sizes and times ----------------------------------------------------------------------------
+
+
+def test_no_answer_in_time_is_said_in_the_one_shape(
+    service: Service, people: list[Person], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Something after the method takes for ever: here, the record's disk."""
+    monkeypatch.setattr("genrecourse.apps.serve.gate.EXTRA_SECONDS", 0.1)
+
+    class Stuck:
+        async def add(self, *about: Any) -> None:
+            await asyncio.sleep(PATIENCE)
+
+        def close(self) -> None:
+            pass
+
+    settings = Settings(port=0, body_seconds=0.1, answer_seconds=1)
+    with Served(service, settings, recording=Stuck()) as served:
+        answer = httpx.post(f"{served.url}/api/v1/plans", json={"people": people[:1]}, timeout=60)
+    error = error_of(answer, 504)
+    assert "no answer in time" in error["message"]
 
 
 def head(key: str, *lines: str, path: str = "/api/v1/decision") -> bytes:
@@ -295,8 +331,9 @@ def test_too_many_connections(service: Service) -> None:
         open_ones = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(3)]
         health = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         for each in open_ones[:1]:  # the server knows all three once it has answered one
-            each.sendall(health)
+            each.sendall(health.replace(b"Connection: close\r\n", b""))
             assert each.recv(100).startswith(b"HTTP/1.1 200")
+        assert raw(served.port, health) == b""  # one more than may be open
         for each in open_ones:
             each.close()
         answers = [raw(served.port, health) for _ in range(2)]

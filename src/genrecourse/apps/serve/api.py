@@ -59,9 +59,11 @@ def api_routes(answers: Answers) -> APIRouter:
         check_people(len(body.plans), settings.people, "plans")
         given = _read_plans(answers, body.plans)
         work = answers.desk.other(lambda: service.recheck(given), len(body.plans))
-        found = (await answers.asked_by(request, work)).to_dict("records")
-        held = sum(bool(each["holds"]) for each in found)
-        return _json({"holding": held, "plans": [_plain_values(each) for each in found]})
+        made = (await answers.asked_by(request, work)).to_dict("records")
+        found = [_plain_values(each) for each in made]
+        if found:  # where there is no plan, nobody is answered about
+            await answers.record(request, "recheck", given.x_plus(), found)
+        return _json({"holding": sum(each["holds"] for each in found), "plans": found})
 
     if hasattr(service, "reasons"):
 

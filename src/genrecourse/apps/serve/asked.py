@@ -44,11 +44,27 @@ class Asking:
                 seen=as_seen(language),
                 do=f"give one of {list(LANGUAGES)}",
             )
+        _check_values(asked, self.settings.asked_values)
         _check_sizes(asked, people, self.settings)
         try:
             return PlanRequest.read(asked)
         except UserError as error:
             raise refusal_of(error, self.names) from None
+
+
+def _check_values(asked: dict[str, Any], most: int) -> None:
+    """Raise Refusal if rules or options hold so many values that reading them would take long."""
+    for field in ("rules", "options"):
+        left, found = [asked.get(field)], 0
+        while left and found <= most:
+            each = left.pop()
+            inside = [*each.values()] if isinstance(each, dict) else each
+            if isinstance(inside, list):
+                left += inside
+                found += len(inside)
+        if found > most:
+            raise Refusal(422, f"{field} has more than {most:,} values", field=field,
+                          do="state fewer, or divide the request")  # fmt: skip
 
 
 def _check_sizes(asked: dict[str, Any], people: int, settings: Settings) -> None:

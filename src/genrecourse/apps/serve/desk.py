@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 
 from genrecourse.apps.serve.errors import Refusal
-from genrecourse.errors import UserError
 from genrecourse.model.classifier import scores_by_row
 
 if TYPE_CHECKING:
@@ -111,6 +110,8 @@ class Desk:
         with self._changed:
             if not self._is_open:
                 raise Refusal(503, "the service is stopping", headers={"Retry-After": "5"})
+            if len(self._queue) >= self.settings.waiting:  # those who left take nobody's place
+                self._queue = deque(each for each in self._queue if not each.is_given_up)
             if len(self._queue) >= self.settings.waiting:
                 raise Refusal(
                     503,
@@ -181,11 +182,11 @@ class Desk:
 
 
 def _answer(batch: list[Waiting]) -> None:
-    """Answer a batch by one call; if a question is a mistake, answer each alone."""
+    """Answer a batch by one call; if it fails, answer each question alone."""
     try:
         answers = batch[0].answer([each.question for each in batch])
     except Exception as error:
-        if len(batch) > 1 and isinstance(error, UserError):  # one mistake is nobody else's
+        if len(batch) > 1:  # one mistake, or a row that nothing can read, is nobody else's
             for each in batch:
                 _answer([each])
             return

@@ -94,8 +94,11 @@ class Visit:
         try:
             async with asyncio.timeout(seconds):
                 await self._answer()
-        except TimeoutError:  # the client does not read what it gets: the connection is closed
-            self.status = self.status or GONE
+        except TimeoutError:
+            if not self.is_begun:
+                said = f"no answer in time: {seconds:g} seconds have passed"
+                await self._refuse(Refusal(504, said))
+            # else the client does not read what it gets: the connection is closed
         finally:
             self.gate.in_work -= 1
             self._note(time.perf_counter() - started)
@@ -161,12 +164,12 @@ class Visit:
                 ways = "Bearer" if self.path.startswith(API) else 'Basic realm="genrecourse"'
                 raise Refusal(401, "the request has no valid key", field="X-API-Key",
                               headers={"WWW-Authenticate": ways})  # fmt: skip
-            self.caller = holder
-        elif not self.settings.is_loopback:
-            self.caller = (self.scope.get("client") or ("unknown", 0))[0]
+            self.caller = asker = holder
+        elif not self.settings.is_loopback:  # an address may lead to a person: it is in no log
+            asker = (self.scope.get("client") or ("unknown", 0))[0]
         else:
             return
-        seconds = self.gate.rates.wait(self.caller)
+        seconds = self.gate.rates.wait(asker)
         if seconds:
             raise Refusal(
                 429, f"more than {self.settings.rate:g} requests a second",
@@ -175,7 +178,7 @@ class Visit:
 
     async def _checked_body(self) -> Receive:
         """Return a `receive` that gives the body, once it is whole, small enough and JSON."""
-        if self.scope["method"] in ("GET", "HEAD", "OPTIONS"):
+        if self.scope["method"] != "POST":  # no route reads a body then
             return self.receive
         is_json = _has_type(self.headers, "application/json")
         is_form = _has_type(self.headers, FORM) and not self.path.startswith(API)

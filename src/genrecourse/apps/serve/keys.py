@@ -84,9 +84,11 @@ def new_key(name: str, path: Path) -> str:
         raise UserError(f"{path} has a key named {shown(name)} already; remove its line first")
     key = secrets.token_urlsafe(32)
     try:
+        text = path.read_bytes() if path.exists() else b""
+        start = "" if text.endswith(b"\n") or not text else "\n"  # somebody cut off the last end
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with open(file, "a", encoding="utf-8") as lines:
-            lines.write(f"{name} {hashed(key)}\n")
+            lines.write(f"{start}{name} {hashed(key)}\n")
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}; give another --file") from None
     return key

@@ -6,9 +6,17 @@ The fields of a request for plans are those of `PlanRequest`, so that a new one 
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
+from itertools import islice
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
 
 # a value of a person, checked in people.py, where the model's columns are known
 Person = Annotated[
@@ -48,10 +56,23 @@ SAYS = {
 }
 
 
+MOST_FIELDS = 100  # of a body; more than any has
+
+
 class Strict(BaseModel):
-    """A body whose fields are all known and of the right type."""
+    """A body whose fields are all known and of the right type.
+
+    Only the first mistake is reported, and a list is read no further (`fail_fast`): one error for
+    each of a million values would keep everybody else waiting.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reads_no_million_fields(cls, data: Any) -> Any:
+        too_many = isinstance(data, dict) and len(data) > MOST_FIELDS  # some are unknown, then
+        return dict(islice(data.items(), MOST_FIELDS + 1)) if too_many else data
 
 
 class Loose(BaseModel):
@@ -64,7 +85,7 @@ class Loose(BaseModel):
 
 
 class PeopleBody(Strict):
-    people: list[Person] = Field(min_length=1, description="the people, in order")
+    people: list[Person] = Field(min_length=1, fail_fast=True, description="the people, in order")
 
 
 class ReasonsBody(PeopleBody):
@@ -104,7 +125,9 @@ class PredictBody(Strict):
 class RecheckBody(Strict):
     """Plans that were given earlier."""
 
-    plans: list[dict[str, Any]] = Field(min_length=1, description="as /api/v1/plans gave them")
+    plans: list[dict[str, Any]] = Field(
+        min_length=1, fail_fast=True, description="as /api/v1/plans gave them"
+    )
 
 
 class Tensor(BaseModel):
@@ -113,7 +136,7 @@ class Tensor(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     name: str
-    shape: list[int]
+    shape: list[int] = Field(fail_fast=True)
     datatype: str
     data: list[Any]
 
@@ -124,7 +147,7 @@ class InferBody(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     id: str | None = None
-    inputs: list[Tensor] = Field(min_length=1)
+    inputs: list[Tensor] = Field(min_length=1, fail_fast=True)
 
 
 # ---- answers ------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ class Settings:
     body_bytes: int = _limit(4_000_000, "bytes of a request's body")
     nested: int = _limit(20, "nested lists and objects of a body")
     people: int = _limit(1_000, "people of one request")
+    asked_values: int = _limit(50_000, "values in the rules and the options of one request")
     reasons_people: int = _limit(10, "people of one request for reasons")
     plans_each: int = _limit(10, "plans for each person (`n`)")
     plans_at_once: int = _limit(2_000, "people times plans of one request")

@@ -9,6 +9,9 @@ from typing import Any, NoReturn
 from genrecourse.apps.serve.errors import Refusal
 from genrecourse.errors import text_problem
 
+# A text without an end is one match, too, and no match is tried twice (++, *+): otherwise a body of
+# many quotes would take time that grows with the square of its length.
+MARKS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 ESCAPES = re.compile(r"\\u(0000|[dD][89a-fA-F])")  # NUL, or a half of a character
 
 
@@ -48,7 +51,7 @@ def _no_constant(name: str) -> NoReturn:
 def _depth_of(text: str, most: int) -> int:
     """Return how deeply lists and objects are nested; at most one more than `most`."""
     depth = deepest = 0
-    for found in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', text, re.DOTALL):
+    for found in MARKS.finditer(text):
         mark = found[0]
         depth += (mark in "[{") - (mark in "]}")
         deepest = max(deepest, depth)

@@ -89,6 +89,17 @@ def test_fingers_find_their_target_on_a_phone(
     assert small == []
 
 
+def test_two_plans_are_seen_side_by_side_on_a_phone(
+    open_tab: Callable[..., Tab], german_url: str
+) -> None:
+    tab = open_tab(viewport={"width": 390, "height": 800})
+    tab.ask_about_example(german_url)
+    for number in (1, 2):
+        tab.answered(lambda number=number: tab.check(f"#compare-{number}"))
+    hidden = "each => each.scrollWidth - each.clientWidth"
+    assert tab.eval_on_selector(".compared .scroll", hidden) == 0
+
+
 def test_dark_is_dark_and_light_is_light(open_tab: Callable[..., Tab], german_url: str) -> None:
     seen = {}
     for scheme in ("light", "dark"):

@@ -100,6 +100,22 @@ def test_mistakes_are_listed_linked_and_told(tab: Tab, german_url: str) -> None:
     assert not tab.locator("[aria-invalid]").count()
 
 
+def test_an_answer_to_something_else_says_so(tab: Tab, german_url: str) -> None:
+    """Whoever types what cannot be read sees the answer before, and must not take it for theirs."""
+    tab.ask_about_example(german_url)
+    assert not tab.is_visible("#stale")
+    tab.answered(lambda: tab.fill("#months", "0"))
+    for wrong in ("many", "-1"):
+        tab.answered(lambda wrong=wrong: tab.fill("#months", wrong))
+        assert tab.is_visible("#stale")
+        assert "what you gave before" in tab.inner_text("#stale")
+    tab.answered(lambda: tab.fill("#months", "12"))
+    assert not tab.is_visible("#stale")
+    tab.route("**/answer", lambda route: route.fulfill(status=503, body="{}"))
+    tab.answered(lambda: tab.fill("#months", "6"))
+    assert tab.is_visible("#stale")
+
+
 # ---- wishes -----------------------------------------------------------------------------------
 
 

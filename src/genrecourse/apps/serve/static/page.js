@@ -5,6 +5,7 @@
 const form = document.getElementById("ask");
 const said = document.getElementById("said");
 const wishes = document.getElementById("wishes");
+const stale = document.getElementById("stale"); // says that the answer is an older one
 const slots = {
   mistakes: document.getElementById("mistakes"),
   decision: document.getElementById("decision-slot"),
@@ -69,6 +70,7 @@ function later() {
 
 function show(parts, focus) {
   clearMistakes();
+  stale.hidden = true;
   const kept = stateOf(slots.plans);
   slots.decision.replaceChildren(...parts.querySelector("#decision-slot").childNodes);
   slots.plans.replaceChildren(...parts.querySelector("#plans-slot").childNodes);
@@ -99,6 +101,7 @@ function tell(message) {
   text.textContent = message;
   box.append(text);
   slots.mistakes.replaceChildren(box);
+  stale.hidden = !hasAnswer();
 }
 
 // Which element has the focus and which details are open, by id: new HTML takes their place.
@@ -126,6 +129,7 @@ function clearMistakes() {
 
 function showMistakes(parts, focus) {
   clearMistakes();
+  stale.hidden = !hasAnswer();
   slots.mistakes.replaceChildren(...parts.childNodes);
   for (const link of slots.mistakes.querySelectorAll("[data-field]")) {
     const field = document.getElementById(link.dataset.field);
