@@ -82,7 +82,9 @@ def plans_html(plans: Plans, note: Sequence[str] = ()) -> str:
     left = len(plans) - MOST_PEOPLE
     more = [f"and {left:,} more: plans[{MOST_PEOPLE}:] shows them, plans.to_frame() is a table"]
     cards = map(_card, plans[:MOST_PEOPLE])
-    return box(f"Plans for {plans_line(plans)}", *cards, lines([*more[: max(left, 0)], *note]))
+    return box(
+        f"Plans for {plans_line(plans)}", *cards, lines([*(more if left > 0 else []), *note])
+    )
 
 
 def _card(plan: Plan) -> Html:
