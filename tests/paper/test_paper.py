@@ -479,13 +479,14 @@ def example() -> Example:
 def two_features(example: Example) -> GenRe:
     """genre-paper on two numbers of the example."""
     names = [f.name for f in example.schema if not f.is_category][:2]
+    rows = example.X[names].dropna()
+    incomes = np.sort(rows[names[0]])
     made = METHODS["genre-paper"](
-        lambda X: X[names[0]].rank(pct=True).to_numpy(),
+        lambda X: np.searchsorted(incomes, X[names[0]]) / len(incomes),
         None,
         n_bins=9,
         training=Training(steps=30, batch_size=64),
     )
-    rows = example.X[names].dropna()
     fitted = made.fit(rows, rows[names[0]].rank(pct=True).to_numpy() > 0.5)
     assert isinstance(fitted, GenRe)
     return fitted

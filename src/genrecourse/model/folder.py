@@ -44,6 +44,10 @@ def replace_files(folder: Path, files: dict[str, bytes], check: Callable[[], Non
 
     check: raises if the folder is not to be written to; it is called when no other save is under
     way.
+
+    >>> replace_files(Path("model"), {JSON_NAME: b"{}", TENSORS_NAME: b"..."}, lambda: None)
+    >>> sorted(path.name for path in Path("model").iterdir() if path.name[0] != ".")
+    ['model.json', 'tensors.safetensors']
     """
     staged = folder / _staged(TENSORS_NAME, hashlib.sha256(files[TENSORS_NAME]).hexdigest())
     is_new = not folder.exists()
@@ -74,6 +78,9 @@ def finish(folder: Path) -> None:
     """Finish a save: name the tensors that model.json counts on, and remove what else is left.
 
     Call it only while no other save is under way.
+
+    >>> Path("model").mkdir()
+    >>> finish(Path("model"))  # nothing is left of a save
     """
     counted_on = tensors_path(folder, _claimed(folder / JSON_NAME)).name
     for name in os.listdir(folder):
@@ -157,14 +164,22 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def tensors_path(folder: Path, checksum: Any) -> Path:
     """Return where the tensors with this checksum are: under their usual name, unless the save
-    that wrote them was killed, or is not finished."""
+    that wrote them was killed, or is not finished.
+
+    >>> tensors_path(Path("model"), "0" * 64).name
+    'tensors.safetensors'
+    """
     name = _staged(TENSORS_NAME, checksum) if isinstance(checksum, str) else ""
     is_there = STAGED.fullmatch(name) is not None and os.path.lexists(folder / name)
     return folder / (name if is_there else TENSORS_NAME)
 
 
 def read_whole(folder: Path, read: Callable[[], T]) -> T:
-    """Return what `read` returns. If it fails while a new model came, it is called again."""
+    """Return what `read` returns. If it fails while a new model came, it is called again.
+
+    >>> read_whole(Path("model"), lambda: "the model")
+    'the model'
+    """
     for _ in range(READS):
         before = _version(folder)
         try:

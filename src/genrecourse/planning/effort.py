@@ -168,7 +168,14 @@ def check_sort(where: str, by: str) -> None:
 
 
 def check_stated(where: str, by: str, efforts: Efforts | None) -> None:
-    """Raise a UserError if plans are to be sorted by something of which no policy says anything."""
+    """Raise a UserError if plans are to be sorted by something of which no policy says anything.
+
+    >>> check_stated("plans", "cost", None)
+    >>> check_stated("plans", "time", None)
+    Traceback (most recent call last):
+    ...
+    genrecourse.errors.UserError: plans: sort is 'time', but no policy in force ...
+    """
     what = {"time": "months", "money": "price"}.get(by)
     if what is not None and (efforts is None or not efforts.stated.states(what)):
         raise UserError(

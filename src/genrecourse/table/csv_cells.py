@@ -116,6 +116,9 @@ def restored(table: pd.DataFrame, path: Path, schema: Schema | None) -> pd.DataF
     """Return a table that was read with `read_options`, with the cells that need a second look.
 
     These are texts that `write_csv` made safe, and large whole numbers beside missing ones.
+
+    >>> restored(pd.DataFrame({"age": [30]}), Path("ages.csv"), None)["age"].tolist()
+    [30]
     """
     changed: dict[str, Any] = {}
     for name, levels in text_levels(schema).items():

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from genrecourse.apps.cli.application import app, out
 from genrecourse.apps.cli.options import SafeCells, Seed
@@ -101,7 +102,8 @@ def policies(
 
     check_file(output, (".toml",))
     write_text(text, output)
-    out.print(f"the policy for '{name}' in {output}; see: genrecourse policy {output} YOUR.csv")
+    text = f"the policy for '{name}' in {output}; see: genrecourse policy {output} YOUR.csv"
+    out.print(Text(text), soft_wrap=True)
 
 
 @app.command(epilog="Example: genrecourse methods")
