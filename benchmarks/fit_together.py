@@ -106,6 +106,7 @@ def table() -> str:
     if not lines:
         return "No results yet."
     head = ["data", "seed", "people", "Score, 1 process", "Score, 2 processes", "difference"]
+    head += ["CPU s, 1 process", "CPU s, each of 2"]
     rows = [
         [
             line["dataset"],
@@ -113,6 +114,7 @@ def table() -> str:
             f"{line['people']}",
             *(f"{run['score']:.3f} ± {run['half_width']:.3f}" for run in line["runs"].values()),
             f"{line['difference']:+.3f} ± {line['half_width']:.3f}",
+            *(f"{run['cpu_seconds']:.0f}" for run in line["runs"].values()),
         ]
         for line in lines
     ]

@@ -37,7 +37,8 @@ def tables(draw: Callable[..., Any]) -> pd.DataFrame:
     n = draw(st.integers(2, 40))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     gap = rng.random(n) < draw(st.sampled_from([0.0, 0.2]))
-    fine = rng.normal(0, 100, n).round(draw(st.integers(0, 8)))
+    few = np.where(rng.random(n) < 0.2, rng.normal(0, 9, n).round(draw(st.integers(0, 8))), 1.0)
+    fine = np.where(rng.random(n) < 0.3, rng.integers(-100, 100, n), few)  # the ends are whole
     text = pd.Series(rng.choice(["b", "a", "zz", "c"], n))
     sizes = pd.CategoricalDtype(["S", "M", "L"], ordered=True)
     return pd.DataFrame(
