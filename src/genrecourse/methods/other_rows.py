@@ -89,6 +89,14 @@ def with_others(
     """Return the held rows, and after them more rejected and more accepted rows of the table.
 
     outcome: the column with the outcomes; None: h's own decisions stand in.
+
+    >>> from genrecourse.evaluation.example_tables import example_rows
+    >>> problem, rows = example_rows()
+    >>> long = [pd.DataFrame({"income": range(80), "pets": 1})] * 5
+    >>> held = hold(long, seed=0, most=80)
+    >>> more = with_others(rows, held, None, problem)
+    >>> more.larger.rows, more.larger.even, len(more.Z) > len(rows.Z)
+    (400, 80, True)
     """
     labels = None if outcome is None else _favourable_labels(held.table[outcome], problem)
     rejected = _Kind(_rejected(rows), MOST_SOURCES)

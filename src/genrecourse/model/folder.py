@@ -46,8 +46,8 @@ def replace_files(folder: Path, files: dict[str, bytes], check: Callable[[], Non
     way.
 
     >>> replace_files(Path("model"), {JSON_NAME: b"{}", TENSORS_NAME: b"..."}, lambda: None)
-    >>> sorted(path.name for path in Path("model").iterdir() if path.name[0] != ".")
-    ['model.json', 'tensors.safetensors']
+    >>> Path("model/model.json").read_bytes()
+    b'{}'
     """
     staged = folder / _staged(TENSORS_NAME, hashlib.sha256(files[TENSORS_NAME]).hexdigest())
     is_new = not folder.exists()

@@ -73,7 +73,10 @@ def backward_together(module: nn.Module, loss: Callable[[Any], Tensor], batch: A
 
 
 def start_alike(module: nn.Module) -> None:
-    """Give a module the weights that it has in the first process."""
+    """Give a module the weights that it has in the first process.
+
+    >>> start_alike(nn.Linear(1, 1))  # a process alone: nothing changes
+    """
     if together()[1] > 1:
         for each in module.state_dict().values():
             dist.broadcast(each, src=0)

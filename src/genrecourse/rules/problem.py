@@ -65,6 +65,10 @@ class Larger:
 
     Rows after the first `even` ones are no even sample of it: they are rejected, or accepted with a
     favourable outcome.
+
+    >>> larger = Larger(rows=1_000_000, rejected=700_000, accepted=250_000, even=200_000)
+    >>> larger.even / larger.rows  # the share of the table in the even sample
+    0.2
     """
 
     rows: int

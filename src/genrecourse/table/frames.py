@@ -113,8 +113,8 @@ def outcomes(y: Any) -> Any:
     """Return outcomes as an array if a package other than pandas and numpy holds them.
 
     >>> import polars as pl
-    >>> outcomes(pl.Series(["good", "bad"]))
-    array(['good', 'bad'], dtype=object)
+    >>> outcomes(pl.Series(["good", "bad"])).tolist()
+    ['good', 'bad']
     """
     known = y is None or isinstance(y, pd.Series | pd.DataFrame | np.ndarray | list | tuple)
     return y if known or not hasattr(y, "__array__") else np.asarray(y)
@@ -266,8 +266,9 @@ def like(table: pd.DataFrame, given: Any, read: pd.DataFrame) -> Any:
 
     >>> import polars as pl
     >>> given = pl.DataFrame({"age": pl.Series([30, 41], dtype=pl.Int16)})
-    >>> like(pd.DataFrame({"age": [30, 50]}, dtype="int16"), given, to_pandas(given)).schema
-    Schema({'age': Int16})
+    >>> table = pd.DataFrame({"age": [30, 50]}, dtype="int16")
+    >>> dict(like(table, given, to_pandas(given)).schema)
+    {'age': Int16}
     """
     kind = kind_of(given)
     if kind not in COLUMNS:

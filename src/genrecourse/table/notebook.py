@@ -22,7 +22,11 @@ class Html(str):
 
 
 def html(part: str) -> Html:
-    """Return a part as HTML: text is escaped, and HTML stays as it is."""
+    """Return a part as HTML: text is escaped, and HTML stays as it is.
+
+    >>> html("1 < 2"), html(Html("<br>"))
+    ('1 &lt; 2', '<br>')
+    """
     return part if isinstance(part, Html) else Html(escape(part))
 
 
