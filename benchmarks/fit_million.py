@@ -146,7 +146,20 @@ def table() -> str:
                 ]
             )
     text = ["| " + " | ".join(head) + " |", "|" + " ---: |" * len(head)]
-    return "\n".join([*text, *("| " + " | ".join(row) + " |" for row in rows)])
+    text += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([*text, "", *(_left_out(line) for line in lines)])
+
+
+def _left_out(line: dict[str, Any]) -> str:
+    """Return what the caps left out of the long table, in a sentence."""
+    report = line["million"]["report"]
+    accepted, targets = report["accepted"], report["targets"]
+    return (
+        f"Seed {line['seed']}: of {accepted['found']:,} accepted rows with a favourable outcome "
+        f"{accepted['used']:,} were used, and of {targets['found']:,} above gamma "
+        f"{targets['used']:,}. On the rows that these caps left out lie "
+        f"{accepted.get('mass_lost', 0.0):.0%} and {targets['mass_lost']:.0%} of Q's mass."
+    )
 
 
 def main() -> None:
