@@ -17,7 +17,7 @@ class Options(TypedDict, total=False):
     temperature: float | None  # of the draws
     sigma: float | None  # noise added to drawn numbers
     n_draws: int | None  # how many samples the selection chooses from
-    safety: float | None  # from 0, as cheap as possible, to 1, as safe as possible
+    safety: float | None  # from 0, as cheap as possible, to 1, as safe as possible; see min_robust
     effort: Literal["sample", "search"] | None
 
 

@@ -24,7 +24,7 @@ from genrecourse.apps.serve.errors import Refusal
 from genrecourse.apps.serve.example import example_person
 from genrecourse.apps.serve.form import Filled, Mistake, PersonForm, Sent
 from genrecourse.apps.serve.why import WhyCard
-from genrecourse.apps.serve.wishes import MOST_CHANGES, STEPS, Offered, Wishes, without
+from genrecourse.apps.serve.wishes import BARS, MOST_CHANGES, USUAL, Offered, Wishes, without
 from genrecourse.planning.plans import Plan
 
 if TYPE_CHECKING:
@@ -204,7 +204,8 @@ class Page:
         text = self.templates.get_template(template).render(
             form=self.form,
             offered=self.offered,
-            steps=STEPS,
+            bars=BARS,
+            usual=USUAL,
             most_changes=MOST_CHANGES,
             is_recorded=self.answers.recording is not None,
             **{"reasons": None, **parts},

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from genrecourse.advice.request import PlanRequest
 from genrecourse.apps.serve.form import Filled, FormField, Mistake, PersonForm, Sent
+from genrecourse.planning.sturdy import MIN_ROBUST
 from genrecourse.rules.kinds import Rules
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 PLANS = 4
 MOST_CHANGES = 6  # the largest limit that the page offers
 LIMITS = ("lock", "range")  # that a person can set on one feature
-STEPS = 4  # of the slider between "cheaper" and "safer"
+# The slider between "cheaper" and "safer": the share of retrained models that must accept a plan.
+BARS = (0.25, 0.5, MIN_ROBUST, 0.875)
+USUAL = BARS.index(MIN_ROBUST)
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,7 @@ class Offered:
     True
     """
 
-    has_safety: bool = False  # the method weighs cost against safety
-    safety: float = 0.5  # as fitted
+    has_safety: bool = False  # retrained models vote on plans
     has_time: bool = False  # the policy says how long changes take
     has_money: bool = False  # the policy says what changes cost
     currency: str = ""
@@ -42,13 +44,11 @@ class Offered:
     def of(cls, service: Service) -> Offered:
         """Return what this service can be asked for."""
         method = service.method
-        weighs = "safety" in method.options and method.verifier_ is not None
+        has_votes = method.verifier_ is not None or method.planning_.copies is not None
         if service.policy is None:
-            return cls(weighs, method.safety)
+            return cls(has_votes)
         takes = service.policy.stated.effort
-        return cls(
-            weighs, method.safety, takes.states("months"), takes.states("price"), takes.currency
-        )
+        return cls(has_votes, takes.states("months"), takes.states("price"), takes.currency)
 
     @property
     def orders(self) -> list[tuple[str, str]]:
@@ -113,7 +113,7 @@ def _read_options(offered: Offered, filled: Filled, own: dict[str, str]) -> dict
     asked: dict[str, Any] = {"n": PLANS}
     safety, order = filled.text("safety"), filled.text("order")
     if offered.has_safety and re.fullmatch("[0-9]{1,3}", safety):
-        asked["safety"] = min(int(safety), STEPS) / STEPS
+        asked["min_robust"] = BARS[min(int(safety), len(BARS) - 1)]
     if order in [name for name, _ in offered.orders if name]:
         asked["sort"] = order
     for key, has, unit in (

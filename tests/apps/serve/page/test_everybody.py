@@ -9,6 +9,7 @@ import pytest
 
 from genrecourse.advice.request import PlanRequest
 from genrecourse.advice.service import Service
+from genrecourse.apps.serve.wishes import BARS
 from tests.apps.serve.page.conftest import EVIL, QUOTE, Tab
 from tests.apps.serve.page.test_page import in_words, person, plan_of
 
@@ -169,7 +170,9 @@ def test_the_keyboard_is_enough(tab: Tab, german: Service, german_url: str) -> N
     j = german.schema.names.index("savings")
     tab_to(tab, lambda now: now["id"] == f"lock{j}")
     tab.answered(lambda: tab.keyboard.press("Space"))
-    assert tab.cards() == in_words(plan_of(german, safety=1.0, rules={"lock": ["savings"]}))
+    assert tab.cards() == in_words(
+        plan_of(german, min_robust=BARS[-1], rules={"lock": ["savings"]})
+    )
     tab_to(tab, lambda now: now["id"] == "print-1")
     with tab.page.context.expect_page() as opened:
         tab.keyboard.press("Enter")

@@ -11,6 +11,7 @@ import pandas as pd
 from genrecourse.advice.request import PlanRequest
 from genrecourse.advice.service import Service
 from genrecourse.apps.serve.example import example_person
+from genrecourse.apps.serve.wishes import BARS
 from genrecourse.planning.plans import Plan
 from genrecourse.planning.wording import name_of
 from tests.apps.serve.page.conftest import Tab
@@ -152,13 +153,16 @@ def test_a_range_and_the_number_of_changes(tab: Tab, german: Service, german_url
 def test_the_slider_weighs_cost_against_safety(tab: Tab, german: Service, german_url: str) -> None:
     tab.ask_about_example(german_url)
     slider, found = tab.get_by_role("slider"), {}
-    for key, safety in (("End", 1.0), ("Home", 0.0)):
+    assert slider.get_attribute("aria-valuetext") == "as usual"
+    for key, bar in (("End", BARS[-1]), ("Home", BARS[0])):
         slider.focus()
         tab.answered(lambda key=key: slider.press(key))
-        found[safety] = tab.cards()
-        assert found[safety] == in_words(plan_of(german, safety=safety))
+        found[key] = plan_of(german, min_robust=bar)
+        assert tab.cards() == in_words(found[key])
         assert slider.evaluate("each => each === document.activeElement")
-    assert found[0.0] != found[1.0]
+    cheap, safe = found["Home"], found["End"]
+    assert cheap.cost < safe.cost
+    assert cheap.retrained.estimate < safe.retrained.estimate
     assert slider.get_attribute("aria-valuetext") == "as cheap as possible"
 
 

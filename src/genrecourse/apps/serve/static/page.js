@@ -201,12 +201,8 @@ form.addEventListener("change", () => hasAnswer() && later());
 
 const slider = document.getElementById("safety");
 if (slider) {
-  const most = Number(slider.max);
-  const inWords = () => {
-    const place = Number(slider.value) / most;
-    const words = place === 0.5 ? "balanced" : place < 0.5 ? "cheaper" : "safer";
-    slider.setAttribute("aria-valuetext", { 0: "as cheap as possible", 1: "as safe as possible" }[place] ?? words);
-  };
+  const words = ["as cheap as possible", "cheaper", "as usual", "as safe as possible"];
+  const inWords = () => slider.setAttribute("aria-valuetext", words[Number(slider.value)]);
   slider.addEventListener("input", inWords);
   inWords();
 }
