@@ -19,6 +19,7 @@ from benchmarks import relation_tables as relations
 from benchmarks import sampling_tables as sampling
 from benchmarks.batch_million import many
 from benchmarks.plan_tables import advice, plans, policies, promises, rules
+from paper import status
 from paper.blocks import Report
 from paper.records import DATASETS, Results, published
 from paper.runs import scale
@@ -44,6 +45,15 @@ def labels(results: Results) -> list[str]:
     """Return `genre`, then the others in the order of the paper's table, if they have a result."""
     every = ["genre", *(label for row in TABLE_1 for label in row.labels if label != "genre")]
     return [label for label in every if any(results.of(label, data) for data in DATASETS.values())]
+
+
+def paper() -> str:
+    """Return the limit that says how far the paper's tables have been run."""
+    return (
+        "- The paper's tables are being run again, Table 1 first, and are not complete: "
+        f"{status.summary(scale('full'))} [What is missing](paper/pages/status.md). The paper's "
+        "methods that take long were asked about 500 people a seed."
+    )
 
 
 def summary(results: Results) -> str:
@@ -174,6 +184,7 @@ def pages() -> dict[Path, str]:
             "demo": demo(),
             "first": first(),
             "results": f"\n{sampling.headline()}\n",
+            "paper": paper(),
             "speed": speed(),
         },
         "docs/record.md": {"record": record()},
