@@ -125,6 +125,8 @@ def test_more_rejected_and_accepted_rows_join_the_held_ones() -> None:
     np.testing.assert_array_equal(rows.F, F[np.concatenate(expected)])
     np.testing.assert_array_equal(rows.favourable, favourable[np.concatenate(expected)])
     assert len(rows.even.Z) == len(rows.some(10**6, 0).Z) == len(held)
+    even = {tuple(row) for row in rows.even.F}
+    assert {tuple(row) for row in rows.some(90, 0).F} <= even  # judge and verifier learn from these
     assert method.schema_ == Schema.infer(X)
 
 

@@ -191,7 +191,7 @@ def test_a_table_that_changes_between_two_readings_is_refused() -> None:
 
 def test_what_is_in_batches() -> None:
     X = pd.DataFrame({"age": [1]})
-    for whole in (X, X["age"], np.zeros((2, 2)), {"age": [1]}, [[1, 2]], [1], None, 7):
+    for whole in (X, X["age"], np.zeros((2, 2)), {"age": [1]}, [[1, 2]], [1], None, 7, list):
         assert not is_in_batches(whole)
     for parts in ("people", Path("people"), [X, X], lambda: iter([X]), iter([X])):
         assert is_in_batches(parts)
