@@ -36,13 +36,8 @@ class HeldRows:
     """The rows of a long table that are held, and the batches to read all rows again.
 
     >>> held = hold([pd.DataFrame({"age": range(9)})] * 5, seed=0, most=10)
-<<<<<<< HEAD
     >>> held.seen, held.is_whole, held.table["age"].is_monotonic_increasing
     (45, False, False)
-=======
-    >>> held.seen, held.is_whole, sorted({0, 8} & set(held.table["age"]))  # both ends are held
-    (45, False, [0, 8])
->>>>>>> h-bigfit
     """
 
     table: pd.DataFrame  # in the order of the whole table
