@@ -112,9 +112,9 @@ def first() -> str:
     return (
         f"This takes about {sum(genre[part] for part in ('load', 'fit', 'plans')):.0f} seconds of "
         f"one core: {genre['load']} to load the library, {genre['fit']} to fit and "
-        f"{genre['plans']} for the plans. The quick start is "
-        '`METHODS["nnr-search"](Classifier(), data.schema)`, with `METHODS` from `genrecourse`: '
-        "nearest neighbours with GenRe's verifier, which train no network of their own and fit "
+        f"{genre['plans']} for the plans. The quick start is to write "
+        '`METHODS["nnr-search"]` (from `genrecourse`) instead of `GenRe`: nearest neighbours with '
+        "GenRe's verifier, which train no network of their own and fit "
         f"in {near['fit']} (`python -m benchmarks.first_plan`; "
         "[how they compare](docs/sampling.md))."
     )

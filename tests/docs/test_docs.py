@@ -219,6 +219,8 @@ def run_shell(line: str) -> None:
     if words[0] == "genrecourse":
         if words[1] in ("demo", "evaluate", "compare", "serve"):  # other tests run them
             words = [*words[:2], "--help"]
+        elif words[1] == "record":  # there is one only where the service has run
+            words = [*words[:3], "--help"]
         done = CliRunner().invoke(cli.app, words[1:])
         assert done.exit_code == 0, (line, done.output, done.exception)
         if words[1] == "explain":  # a row that there is something to say about

@@ -415,7 +415,7 @@ def changed(**columns: Any) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        (GOOD.to_numpy(), ["DataFrame", "ndarray"]),
+        (GOOD.to_numpy(), ["DataFrame", "no names"]),
         (GOOD.iloc[:0], ["empty", "0 rows"]),
         (GOOD[["n", "b"]], ["lacks", "['c']", "['n', 'b']"]),
         (changed(extra=1), ["['extra']", "not in the schema"]),

@@ -170,6 +170,7 @@ def test_arrow_batches_are_tables_too() -> None:
         ([pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [1], "b": [1]})], r"batch 1 .*further.*'b'"),
         (lambda: iter([{"age": 1}]), "batch 0 of the table is {'age': 1}"),
         (lambda: iter([]), "no rows"),
+        (lambda seed: iter([]), "must need no argument: missing a required argument: 'seed'"),
         ("nowhere.parquet", "there is no file or folder nowhere.parquet"),
     ],
 )

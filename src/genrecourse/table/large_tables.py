@@ -8,6 +8,7 @@ column are held, too (`witnesses`).
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -184,8 +185,20 @@ def _batches_of(source: Any, columns: Sequence[str] | None) -> Callable[[], Iter
             "twice; give a function that returns a new one, or a list of batches"
         )
     if callable(source):
+        _check_takes_nothing(source)
         return lambda: iter(source())
     return lambda: iter(source)
+
+
+def _check_takes_nothing(function: Callable[..., Any]) -> None:
+    try:
+        inspect.signature(function).bind()
+    except TypeError as error:
+        raise UserError(
+            f"the function that gives the batches of the table must need no argument: {error}"
+        ) from None
+    except ValueError:  # some built-in functions do not say what they take
+        pass
 
 
 def _chunks(batches: Iterator[Any], columns: Sequence[str] | None) -> Iterator[pd.DataFrame]:
