@@ -199,6 +199,11 @@ def main() -> None:
                 found["rows_per_second_later"] = round(rows / later, 1)
             results.append(found | check(model, people, out))
             print(json.dumps(results[-1]), flush=True)
+            write(options, results)
+
+
+def write(options: argparse.Namespace, results: list[dict[str, Any]]) -> None:
+    """Write what there is so far: the largest run takes most of an hour."""
     machine = {"cores": os.cpu_count(), "processes": options.processes}
     facts = {"dataset": options.dataset, "n": N, "machine": machine, "seed": options.seed}
     RESULTS.write_text(json.dumps(facts | {"results": results}, indent=1) + "\n", encoding="utf-8")
