@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from genrecourse.planning.plans import Plan
 
 WARM = 8  # training rows that are asked about before the service is ready
+GATHER = 0.1  # seconds that a batch waits for more questions at most
+QUIET = 0.01  # seconds without a new question after which it waits no longer
 Answer = Callable[[Sequence[Any]], Sequence[Any]]
 """Answers several questions with the same key by one call."""
 
@@ -62,6 +65,7 @@ class Desk:
         self._queue: deque[Waiting] = deque()
         self._changed = threading.Condition()
         self._is_open = self._is_warm = False
+        self._last = 1  # questions that were answered together the last time
         self._worker: threading.Thread | None = None
 
     # ---- the verbs ------------------------------------------------------------------------------
@@ -153,6 +157,7 @@ class Desk:
                 if not self._is_open:
                     return None
                 self._changed.wait()
+            self._gather()
             batch = [self._queue.popleft()]
             first, people, later = batch[0], batch[0].people, deque[Waiting]()
             while self._queue and first.key is not None:
@@ -163,7 +168,21 @@ class Desk:
                 else:
                     later.append(each)
             self._queue.extendleft(reversed(later))
+            self._last = len(batch)
             return batch
+
+    def _gather(self) -> None:
+        """Wait a moment for as many questions as the last time, while more of them come.
+
+        Those who were answered together often ask again together, and the first to arrive would be
+        answered alone. Somebody who asks alone waits for nobody.
+        """
+        ends = time.monotonic() + GATHER
+        while self._is_open and len(self._queue) < self._last and time.monotonic() < ends:
+            before = len(self._queue)
+            self._changed.wait(QUIET)
+            if len(self._queue) == before:
+                return
 
     def _answer_plans(self, questions: Sequence[Any]) -> list[list[Plan]]:
         """Return the plans of several questions with the same request, by one call."""

@@ -36,6 +36,7 @@ class PeopleReader:
     def __init__(self, service: Service):
         self.columns = service.schema.columns
         self._problem = service.method.problem_
+        self._dtypes = dict(self._problem.like.dtypes)
         self._features = {name: each for each in service.schema for name in each.stored_in}
 
     def table(self, people: Sequence[Mapping[str, Any]], where: str = "people") -> pd.DataFrame:
@@ -75,7 +76,7 @@ class PeopleReader:
                       do="give a value as /api/v1/schema describes it")  # fmt: skip
 
     def _column(self, name: str, values: list[Any]) -> pd.Series:
-        dtype = self._problem.like[name].dtype
+        dtype = self._dtypes[name]
         if isinstance(dtype, pd.CategoricalDtype):
             more = [v for v in dict.fromkeys(values) if v is not None and v not in dtype.categories]
             wider = pd.CategoricalDtype([*dtype.categories, *more], dtype.ordered)
