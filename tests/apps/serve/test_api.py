@@ -16,6 +16,7 @@ import pytest
 from genrecourse.advice.request import PlanRequest
 from genrecourse.advice.service import Service
 from genrecourse.apps.serve.answers import plan_data
+from genrecourse.apps.serve.desk import Waiting, _answer
 from genrecourse.apps.serve.settings import Settings, limits_of
 from genrecourse.model.classifier import scores_by_row
 from tests.apps.serve.serving import Served, run_apart, wait_for
@@ -185,7 +186,6 @@ class _kept_busy:  # noqa: N801 - reads as a function
 
     def _hold(self, lock: Any) -> None:
         """Put a question in front that ends when no further one has come for a while."""
-        from genrecourse.apps.serve.desk import Waiting
 
         def until_quiet(questions: Any) -> list[None]:
             self.held.set()
@@ -231,6 +231,19 @@ def test_a_full_queue_is_told_at_once_and_a_slow_answer_is_no_plan(
             assert client.get("/v2/health/ready").status_code == 200
 
 
+def test_a_full_queue_is_told_before_the_people_are_read(service: Service) -> None:
+    with Served(service, Settings(port=0, waiting=2)) as served, _kept_waiting(served):
+        others = [Waiting("others", None, lambda asked: asked, 1) for _ in range(2)]
+        served.desk._queue.extend(others)
+        with httpx.Client(base_url=served.url, timeout=60) as client:
+            answer = client.post("/api/v1/plans", json={"people": [{"no such": "person"}]})
+            error_of(answer, 503)
+            for each in others:
+                each.done.cancel()
+            answer = client.post("/api/v1/plans", json={"people": [{"no such": "person"}]})
+            error_of(answer, 422)
+
+
 class _kept_waiting:  # noqa: N801
     """The worker is busy with something else until the block ends."""
 
@@ -239,8 +252,6 @@ class _kept_waiting:  # noqa: N801
 
     def __enter__(self) -> None:
         import threading
-
-        from genrecourse.apps.serve.desk import Waiting
 
         self.over, held = threading.Event(), threading.Event()
 
@@ -300,7 +311,6 @@ def test_those_who_left_take_no_place_in_the_queue(service: Service, people: lis
 
 
 def test_a_question_that_breaks_the_method_breaks_no_other() -> None:
-    from genrecourse.apps.serve.desk import Waiting, _answer
 
     def answer(questions: Sequence[Any]) -> list[Any]:
         return [1 / each for each in questions]

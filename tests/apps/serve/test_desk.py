@@ -9,6 +9,7 @@ import pytest
 
 from genrecourse.apps.serve import desk as module
 from genrecourse.apps.serve.desk import Desk, Waiting
+from genrecourse.apps.serve.errors import Refusal
 from genrecourse.apps.serve.settings import Settings
 
 
@@ -60,3 +61,28 @@ def test_nobody_is_waited_for_in_vain(desk: Desk, monkeypatch: pytest.MonkeyPatc
     desk._last = 3
     assert len(next_batch(desk, [])) == 1
     assert desk._last == 1
+
+
+def test_a_worker_goes_on_when_all_who_wait_have_left(desk: Desk) -> None:
+    left = [question() for _ in range(desk.settings.waiting)]
+    desk._queue.extend(left)
+    desk._last = len(left) + 1  # so that the worker waits for one more
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(desk._next()))
+    thread.start()
+    for each in left:
+        each.done.cancel()
+    desk.check_room()  # forgets those who left
+    desk._is_open = False
+    with desk._changed:
+        desk._changed.notify()
+    thread.join()
+    assert found == [None]
+
+
+def test_a_full_queue_has_no_room(desk: Desk) -> None:
+    desk._queue.extend(question() for _ in range(desk.settings.waiting - 1))
+    desk.check_room()
+    desk._queue.append(question())
+    with pytest.raises(Refusal, match="64 requests are waiting already"):
+        desk.check_room()

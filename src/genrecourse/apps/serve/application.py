@@ -71,7 +71,9 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.desk = desk
-    app.add_middleware(Gate, settings=settings, keys=keys, meters=meters)
+    app.add_middleware(
+        Gate, settings=settings, keys=keys, meters=meters, check_room=desk.check_room
+    )
     add_handlers(app, asking.names)
     app.include_router(api_routes(answers))
     app.include_router(platform_routes(answers))

@@ -109,11 +109,9 @@ class Desk:
     def n_waiting(self) -> int:
         return len(self._queue)
 
-    async def _ask(self, key: Hashable, question: Any, answer: Answer, people: int) -> Any:
-        waiting = Waiting(key, question, answer, people)
+    def check_room(self) -> None:
+        """Raise Refusal if the queue is full."""
         with self._changed:
-            if not self._is_open:
-                raise Refusal(503, "the service is stopping", headers={"Retry-After": "5"})
             if len(self._queue) >= self.settings.waiting:  # those who left take nobody's place
                 self._queue = deque(each for each in self._queue if not each.is_given_up)
             if len(self._queue) >= self.settings.waiting:
@@ -122,6 +120,13 @@ class Desk:
                     f"{len(self._queue)} requests are waiting already",
                     headers={"Retry-After": "1"},
                 )
+
+    async def _ask(self, key: Hashable, question: Any, answer: Answer, people: int) -> Any:
+        waiting = Waiting(key, question, answer, people)
+        with self._changed:
+            if not self._is_open:
+                raise Refusal(503, "the service is stopping", headers={"Retry-After": "5"})
+            self.check_room()
             self._queue.append(waiting)
             self._changed.notify()
         limit = self.settings.answer_seconds
@@ -153,11 +158,8 @@ class Desk:
     def _next(self) -> list[Waiting] | None:
         """Return the first question and those that may be answered with it; None: it is over."""
         with self._changed:
-            while not self._queue:
-                if not self._is_open:
-                    return None
-                self._changed.wait()
-            self._gather()
+            if not self._has_questions():
+                return None
             batch = [self._queue.popleft()]
             first, people, later = batch[0], batch[0].people, deque[Waiting]()
             while self._queue and first.key is not None:
@@ -170,6 +172,17 @@ class Desk:
             self._queue.extendleft(reversed(later))
             self._last = len(batch)
             return batch
+
+    def _has_questions(self) -> bool:
+        """Wait for questions; return False if it is over."""
+        while True:
+            while not self._queue:
+                if not self._is_open:
+                    return False
+                self._changed.wait()
+            self._gather()
+            if self._queue:  # those who waited may all have left meanwhile
+                return True
 
     def _gather(self) -> None:
         """Wait a moment for as many questions as the last time, while more of them come.

@@ -24,6 +24,8 @@ from genrecourse.apps.serve.rate import Rates
 from genrecourse.apps.serve.strict_json import check_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from genrecourse.apps.serve.keys import Keys
@@ -58,11 +60,20 @@ HEADERS = {
 class Gate:
     """ASGI middleware around the routes.
 
-    keys: who may ask; None: everybody, at any rate on loopback.
+    keys: who may ask; None: everybody, at any rate on loopback. check_room: raises Refusal while
+    no further question can wait.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings, keys: Keys | None, meters: Meters):
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        keys: Keys | None,
+        meters: Meters,
+        check_room: Callable[[], None],
+    ):
         self.app, self.settings, self.keys, self.meters = app, settings, keys, meters
+        self.check_room = check_room
         self.rates = Rates(settings.rate, settings.burst)
         self.in_work = 0
 
@@ -114,6 +125,8 @@ class Visit:
                     headers={"Retry-After": "1"},
                 )  # fmt: skip
             receive = await self._checked_body()
+            if self.scope["method"] == "POST":  # before its people are read, which takes longer
+                self.gate.check_room()
             await self.gate.app(self.scope, receive, self.send)
         except ClientGone:
             self.status = GONE
